@@ -1,0 +1,1 @@
+"""Vocabulary shared by all layers: model, codes, clock, errors, settings."""

@@ -1,0 +1,86 @@
+"""The only module that reads a clock.
+
+Intervals are measured on the monotonic clock; wall time appears only in published text
+(lessons section 8). An `Instant` carries both, so that policy code never converts between them.
+"""
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Instant:
+    """One moment on both clocks.
+
+    mono_ms: milliseconds of the monotonic clock, for every interval.
+    wall_ms: Unix milliseconds, for published text only.
+    """
+
+    mono_ms: int
+    wall_ms: int
+
+    def plus_ms(self, delta_ms: int) -> "Instant":
+        """The moment `delta_ms` later (may be negative) on both clocks."""
+        return Instant(self.mono_ms + delta_ms, self.wall_ms + delta_ms)
+
+
+class Clock(Protocol):
+    """What loops need of time. Tests use `tests/kit/clock.py`."""
+
+    def now(self) -> Instant:
+        """The present moment."""
+
+    def wait(self, event: threading.Event, timeout_s: float | None) -> bool:
+        """Wait until `event` is set, at most `timeout_s` seconds of this clock; true when it is set."""
+
+
+class SystemClock:
+    """The machine's clocks."""
+
+    def now(self) -> Instant:
+        """Monotonic and wall clock of this machine."""
+        return Instant(time.monotonic_ns() // 1_000_000, time.time_ns() // 1_000_000)
+
+    def wait(self, event: threading.Event, timeout_s: float | None) -> bool:
+        """Block on the event; no polling."""
+        return event.wait(timeout_s)
+
+
+class AcceleratedClock:
+    """A policy clock that runs `factor` times as fast as the machine's, for demonstrations.
+
+    Only policy time is ever accelerated (decision 20); call deadlines and the publisher stay on real time.
+    """
+
+    def __init__(self, factor: float, base: Clock | None = None) -> None:
+        if factor <= 0:
+            raise ValueError("the factor of an accelerated clock must be positive")
+        self._factor = factor
+        self._base = base or SystemClock()
+        self._start = self._base.now()
+
+    def now(self) -> Instant:
+        """Start plus the elapsed time multiplied by the factor, on both clocks."""
+        elapsed_ms = self._base.now().mono_ms - self._start.mono_ms
+        return self._start.plus_ms(int(elapsed_ms * self._factor))
+
+    def wait(self, event: threading.Event, timeout_s: float | None) -> bool:
+        """Wait `timeout_s` seconds of accelerated time."""
+        return self._base.wait(event, None if timeout_s is None else timeout_s / self._factor)
+
+
+def monotonic_s() -> float:
+    """Seconds of the monotonic clock, for deadlines of blocking calls at the edges."""
+    return time.monotonic()
+
+
+def monotonic_ns() -> int:
+    """Nanoseconds of the monotonic clock, comparable with the stamps of the C shim."""
+    return time.monotonic_ns()
+
+
+def pause_s(seconds: float) -> None:
+    """Sleep in a worker that nobody needs to wake (the hang of a pretended chip, a poll of a child's exit)."""
+    time.sleep(seconds)

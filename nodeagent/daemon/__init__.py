@@ -1,0 +1,1 @@
+"""Wiring of the running daemon: core loop, supervisor, metrics, signals."""

@@ -1,0 +1,1 @@
+"""Everything that touches hardware libraries: cffi gate, driver host, DCMI."""

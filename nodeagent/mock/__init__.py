@@ -1,0 +1,1 @@
+"""A pretended node: the hardware model behind the mock libraries and the fake driver."""

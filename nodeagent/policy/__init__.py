@@ -1,0 +1,1 @@
+"""Pure decisions: the fault table, the level of each chip, the engine."""

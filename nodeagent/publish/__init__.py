@@ -1,0 +1,1 @@
+"""Desired versus acknowledged objects, and the places they are written to."""

@@ -1,0 +1,1 @@
+"""Pure rendering of a NodeView into the objects that consumers read."""

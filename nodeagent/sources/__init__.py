@@ -1,0 +1,1 @@
+"""Loops that turn driver answers into observations."""
