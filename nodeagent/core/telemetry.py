@@ -1,0 +1,74 @@
+"""What the daemon tells about itself: Events and metrics, behind two small protocols.
+
+Everything below the daemon layer sees only these; the log implements them until the cluster connects them.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+
+class EventReason(Enum):
+    """Closed list of Event reasons."""
+
+    FAULT_OCCURRED = "Occur"
+    FAULT_RECOVERED = "Recovery"
+    FAULT_NOTICED = "Notice"
+    UNKNOWN_CODE = "UnknownFaultCode"
+    CHIP_SILENT = "ChipDoesNotAnswer"
+    CHIP_ANSWERS = "ChipAnswersAgain"
+    DRIVER_LOST = "DriverHostLost"
+    DRIVER_READY = "DriverReady"
+    NOT_SUBSCRIBED = "NotSubscribed"
+    SUBSCRIBED = "Subscribed"
+    CONTRACT_REFUSED = "ContractSelfCheckFailed"
+    PUBLISH_FAILED = "PublishFailed"
+    PUBLISH_RECOVERED = "PublishRecovered"
+    NOTICE_DROPPED = "NoticeDropped"
+    BAD_CONFIGURATION = "BadConfiguration"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing worth telling people. warning: something is worse than before. subject: e.g. `chip 3 (…)`."""
+
+    reason: EventReason
+    message: str
+    warning: bool = False
+    subject: str = ""
+
+
+class EventSink(Protocol):
+    """Takes Events; never blocks and never raises."""
+
+    def emit(self, event: Event) -> None:
+        """Hand over one Event."""
+
+
+class Metrics(Protocol):
+    """Named numbers. Names and help texts are declared in nodeagent.daemon.metrics."""
+
+    def count(self, name: str, amount: int = 1, **labels: str) -> None:
+        """Add to a counter."""
+
+    def set(self, name: str, value: float, **labels: str) -> None:
+        """Set a gauge."""
+
+    def observe(self, name: str, value: float, **labels: str) -> None:
+        """Add one sample to a histogram."""
+
+
+class NullTelemetry:
+    """Takes Events and metrics and forgets them (tools, one-shot commands)."""
+
+    def emit(self, event: Event) -> None:
+        """Forget the Event."""
+
+    def count(self, name: str, amount: int = 1, **labels: str) -> None:
+        """Forget the count."""
+
+    def set(self, name: str, value: float, **labels: str) -> None:
+        """Forget the value."""
+
+    def observe(self, name: str, value: float, **labels: str) -> None:
+        """Forget the sample."""
