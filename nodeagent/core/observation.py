@@ -51,13 +51,12 @@ class FaultNoticed:
 class ChipCodes:
     """Complete answer of a full query: exactly these codes are active, the card-drop code included.
 
-    held: codes whose recovery or occurrence is being re-checked right now; the answer says nothing about them.
+    at: the moment before the query began, so that an event that came while it ran outranks it.
     """
 
     logic_id: int
     codes: tuple[int, ...]
     at: Instant
-    held: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +127,4 @@ class Unattributed:
 
 
 ChipFact = FaultOccurred | FaultRecovered | FaultNoticed | ChipCodes | ChipSilent | ChipAnswers
-Observation = (
-    InventorySeen
-    | ChipFact
-    | SourceComplete
-    | CarriedOver
-    | Acknowledged
-    | ChipsInUse
-    | Unattributed
-)
+Observation = InventorySeen | ChipFact | SourceComplete | CarriedOver | Acknowledged | ChipsInUse | Unattributed

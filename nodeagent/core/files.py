@@ -1,0 +1,44 @@
+"""Reading of small text files at the edge, so that policy code only ever gets text and a label."""
+
+from pathlib import Path
+
+from nodeagent.core.errors import NodeAgentError
+
+LIMIT_BYTES = 10 * 1024 * 1024
+"""Upper bound of a configuration file; upstream reads its own with the same limit (chip-faults 6.1)."""
+
+
+def read_text(path: str | Path, limit_bytes: int = LIMIT_BYTES, error: type[NodeAgentError] = NodeAgentError) -> str:
+    """The UTF-8 text of a regular file, without a byte-order mark.
+
+    path: file to read; symbolic links are followed (a mounted ConfigMap consists of them).
+    limit_bytes: largest size accepted, in bytes.
+    error: class that is raised for a file that is missing, not readable, not a regular file, empty,
+    larger than the limit, or not UTF-8 text. The sentence names the file.
+    """
+    name = str(path)
+    try:
+        with open(path, "rb") as stream:
+            content = stream.read(limit_bytes + 1)
+    except FileNotFoundError:
+        raise error(f"{name} does not exist") from None
+    except (OSError, ValueError) as problem:
+        reason = problem.strerror if isinstance(problem, OSError) and problem.strerror else str(problem)
+        raise error(f"{name} cannot be read: {reason}") from problem
+    if len(content) > limit_bytes:
+        raise error(f"{name} is larger than the limit of {_size_text(limit_bytes)}")
+    if not content.strip():
+        raise error(f"{name} is empty")
+    if b"\0" in content:
+        raise error(f"{name} is binary, not text")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        line = content.count(b"\n", 0, problem.start) + 1
+        raise error(f"{name} is not UTF-8 text (line {line})") from None
+
+
+def _size_text(size_bytes: int) -> str:
+    if size_bytes >= 1024 * 1024:
+        return f"{size_bytes / (1024 * 1024):g} MiB"
+    return f"{size_bytes} bytes"
