@@ -184,7 +184,10 @@ struct dcmi_ub_ping_mesh_info {
 };
 
 typedef struct {
-    unsigned long long eid[DCMI_EID_BYTES / 8]; /* 16 raw bytes, 8-byte aligned */
+    union {
+        unsigned char raw[DCMI_EID_BYTES];
+        unsigned long long words[DCMI_EID_BYTES / 8]; /* gives the struct its 8-byte alignment */
+    } eid;
     unsigned int eid_index;
 } dcmi_urma_eid_info_t;
 
