@@ -1,5 +1,6 @@
 """Reading of small text files at the edge, so that policy code only ever gets text and a label."""
 
+import stat
 from pathlib import Path
 
 from nodeagent.core.errors import NodeAgentError
@@ -18,6 +19,9 @@ def read_text(path: str | Path, limit_bytes: int = LIMIT_BYTES, error: type[Node
     """
     name = str(path)
     try:
+        # Asked before opening: opening a pipe would wait for a writer.
+        if not stat.S_ISREG(Path(path).stat().st_mode):
+            raise error(f"{name} is not a regular file")
         with open(path, "rb") as stream:
             content = stream.read(limit_bytes + 1)
     except FileNotFoundError:
