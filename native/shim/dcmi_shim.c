@@ -1,0 +1,235 @@
+#include "dcmi_shim.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "na_abi_sizes.h"
+#include "ring.h"
+
+#define RING_CAPACITY 4096 /* four seconds of the largest storm we promise to survive */
+#define MAIN_CMD_CHIP_INF 12
+#define SUB_CMD_SPOD_INFO 1
+
+/* Every function that is looked up, by its exact name; the types come from our ABI header. */
+#define FUNCTIONS(X)                                                                                        \
+    X(dcmi_init)                                                                                            \
+    X(dcmi_get_dcmi_version)                                                                                \
+    X(dcmi_get_card_list)                                                                                   \
+    X(dcmi_get_device_num_in_card)                                                                          \
+    X(dcmi_get_device_logic_id)                                                                             \
+    X(dcmi_get_device_phyid_from_logicid)                                                                   \
+    X(dcmi_get_device_chip_info)                                                                            \
+    X(dcmi_get_device_chip_info_v2)                                                                         \
+    X(dcmi_get_device_board_info)                                                                           \
+    X(dcmi_get_mainboard_id)                                                                                \
+    X(dcmi_get_device_info)                                                                                 \
+    X(dcmi_get_device_health)                                                                               \
+    X(dcmi_get_device_errorcode_v2)                                                                         \
+    X(dcmi_subscribe_fault_event)                                                                           \
+    X(dcmiv2_init)                                                                                          \
+    X(dcmiv2_get_dcmi_version)                                                                              \
+    X(dcmiv2_get_device_list)                                                                               \
+    X(dcmiv2_get_chip_phy_id_by_dev_id)                                                                     \
+    X(dcmiv2_get_device_chip_info)                                                                          \
+    X(dcmiv2_get_device_board_info)                                                                         \
+    X(dcmiv2_get_mainboard_id)                                                                              \
+    X(dcmiv2_get_device_info)                                                                               \
+    X(dcmiv2_get_device_health)                                                                             \
+    X(dcmiv2_get_device_error_code_list)                                                                    \
+    X(dcmiv2_subscribe_fault_event)
+
+static struct {
+#define POINTER(name) __typeof__(name) *name;
+    FUNCTIONS(POINTER)
+#undef POINTER
+} api;
+
+static void *library;
+static int generation = 1;
+static char load_error[512];
+static struct na_ring ring;
+static int ring_ready;
+
+#define CALL(name, ...) (api.name ? api.name(__VA_ARGS__) : NA_NO_SYMBOL)
+/* The same call in the generation that is in use. */
+#define EITHER(v1_call, v2_call) (generation == 1 ? (v1_call) : (v2_call))
+/* A zeroed answer buffer with room for a driver that writes more than it should. */
+#define ROOMY(type)                                                                                         \
+    union {                                                                                                 \
+        type answer;                                                                                        \
+        unsigned char room[sizeof(type) + 512];                                                             \
+    }
+
+static void on_fault(struct dcmi_event *event)
+{
+    struct na_event item;
+    struct timespec mono, wall;
+
+    clock_gettime(CLOCK_MONOTONIC, &mono);
+    clock_gettime(CLOCK_REALTIME, &wall);
+    memset(&item, 0, sizeof item);
+    item.mono_ns = (uint64_t)mono.tv_sec * 1000000000u + (uint64_t)mono.tv_nsec;
+    item.wall_ms = (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000;
+    item.event = *event; /* the library reuses the buffer as soon as we return */
+    na_ring_push(&ring, &item);
+}
+
+int na_dcmi_open(const char *path)
+{
+    const char *reason;
+
+    if (library != NULL)
+        return 0;
+    if (!ring_ready) {
+        if (na_ring_init(&ring, sizeof(struct na_event), RING_CAPACITY) != 0) {
+            snprintf(load_error, sizeof load_error, "no memory or no eventfd for the event ring");
+            return NA_NOT_LOADED;
+        }
+        ring_ready = 1;
+    }
+    library = dlopen(path, RTLD_LAZY | RTLD_GLOBAL);
+    if (library == NULL) {
+        reason = dlerror();
+        snprintf(load_error, sizeof load_error, "%s", reason ? reason : "the loader gave no reason");
+        return NA_NOT_LOADED;
+    }
+#define RESOLVE(name) *(void **)&api.name = dlsym(library, #name);
+    FUNCTIONS(RESOLVE)
+#undef RESOLVE
+    return 0;
+}
+
+const char *na_dcmi_load_error(void)
+{
+    return load_error;
+}
+
+int na_dcmi_has(const char *symbol)
+{
+    return library != NULL && dlsym(library, symbol) != NULL;
+}
+
+int na_dcmi_init(int wanted)
+{
+    int rc = wanted == 1 ? CALL(dcmi_init) : CALL(dcmiv2_init);
+
+    if (rc == 0)
+        generation = wanted;
+    return rc;
+}
+
+int na_dcmi_version(char *text, unsigned int text_bytes)
+{
+    char answer[256] = { 0 };
+    int rc = EITHER(CALL(dcmi_get_dcmi_version, answer, sizeof answer),
+                    CALL(dcmiv2_get_dcmi_version, answer, sizeof answer));
+
+    snprintf(text, text_bytes, "%.*s", (int)sizeof answer - 1, answer);
+    return rc;
+}
+
+int na_dcmi_card_list(int *count, int *ids, int room)
+{
+    return CALL(dcmi_get_card_list, count, ids, room);
+}
+
+int na_dcmi_device_list(int *count, int *ids, int room)
+{
+    return CALL(dcmiv2_get_device_list, ids, count, room);
+}
+
+int na_dcmi_device_num_in_card(int card, int *count)
+{
+    return CALL(dcmi_get_device_num_in_card, card, count);
+}
+
+int na_dcmi_logic_id(int card, int device, int *logic)
+{
+    return CALL(dcmi_get_device_logic_id, logic, card, device);
+}
+
+int na_dcmi_physical_id(int logic, unsigned int *physical)
+{
+    return EITHER(CALL(dcmi_get_device_phyid_from_logicid, (unsigned int)logic, physical),
+                  CALL(dcmiv2_get_chip_phy_id_by_dev_id, (unsigned int)logic, physical));
+}
+
+int na_dcmi_chip_info(int card, int device, int logic, struct dcmi_chip_info_v2 *info)
+{
+    ROOMY(struct dcmi_chip_info_v2) new_form = { .room = { 0 } };
+    ROOMY(struct dcmi_chip_info) old_form = { .room = { 0 } };
+    int rc;
+
+    memset(info, 0, sizeof *info);
+    rc = EITHER(CALL(dcmi_get_device_chip_info_v2, card, device, &new_form.answer),
+                CALL(dcmiv2_get_device_chip_info, logic, &new_form.answer));
+    if (rc == 0) {
+        *info = new_form.answer;
+        return 0;
+    }
+    if (generation != 1)
+        return rc;
+    rc = CALL(dcmi_get_device_chip_info, card, device, &old_form.answer);
+    if (rc == 0)
+        memcpy(info, &old_form.answer, sizeof old_form.answer); /* the old form is the beginning of the new one */
+    return rc;
+}
+
+int na_dcmi_board_info(int card, int device, int logic, struct dcmi_board_info *info)
+{
+    ROOMY(struct dcmi_board_info) out = { .room = { 0 } };
+    int rc = EITHER(CALL(dcmi_get_device_board_info, card, device, &out.answer),
+                    CALL(dcmiv2_get_device_board_info, logic, &out.answer));
+
+    *info = out.answer;
+    return rc;
+}
+
+int na_dcmi_mainboard_id(int card, int device, int logic, unsigned int *id)
+{
+    return EITHER(CALL(dcmi_get_mainboard_id, card, device, id), CALL(dcmiv2_get_mainboard_id, logic, id));
+}
+
+int na_dcmi_super_pod(int card, int device, int logic, struct dcmi_spod_info *info)
+{
+    ROOMY(struct dcmi_spod_info) out = { .room = { 0 } };
+    unsigned int size = sizeof out.answer;
+    int rc = EITHER(CALL(dcmi_get_device_info, card, device, MAIN_CMD_CHIP_INF, SUB_CMD_SPOD_INFO, &out, &size),
+                    CALL(dcmiv2_get_device_info, logic, MAIN_CMD_CHIP_INF, SUB_CMD_SPOD_INFO, &out, &size));
+
+    *info = out.answer;
+    return rc;
+}
+
+int na_dcmi_health(int card, int device, int logic, unsigned int *health)
+{
+    return EITHER(CALL(dcmi_get_device_health, card, device, health), CALL(dcmiv2_get_device_health, logic, health));
+}
+
+int na_dcmi_error_codes(int card, int device, int logic, int *count, unsigned int *codes, unsigned int room)
+{
+    return EITHER(CALL(dcmi_get_device_errorcode_v2, card, device, count, codes, room),
+                  CALL(dcmiv2_get_device_error_code_list, logic, count, codes, room));
+}
+
+int na_dcmi_subscribe(void)
+{
+    struct dcmi_event_filter everything;
+
+    memset(&everything, 0, sizeof everything);
+    return EITHER(CALL(dcmi_subscribe_fault_event, -1, -1, everything, on_fault),
+                  CALL(dcmiv2_subscribe_fault_event, -1, everything, on_fault));
+}
+
+int na_dcmi_event_fd(void)
+{
+    return ring_ready ? ring.wake_fd : -1;
+}
+
+unsigned int na_dcmi_drain(struct na_event *events, unsigned int room, uint64_t *dropped)
+{
+    *dropped = 0;
+    return ring_ready ? na_ring_drain(&ring, events, room, dropped) : 0;
+}

@@ -1,0 +1,2 @@
+#include "dcmi_shim.h"
+#include "na_lingqu.h"
