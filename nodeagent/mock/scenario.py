@@ -1,0 +1,299 @@
+"""Node descriptions and timelines: one YAML format, checked to the line.
+
+`node:` holds the fields of `NodeSpec` (all but the profile optional), `timeline:` a list of the actions of
+`nodeagent.mock.actions`, each with `at_s`, in order of time. Every error is a ScenarioError that names file, line
+and key. Codes must be quoted: YAML would read an unquoted 80990000 or 8E180055 as a number.
+"""
+
+from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import Path
+from typing import Any, NoReturn
+
+import yaml
+
+from nodeagent.core.errors import ScenarioError
+from nodeagent.mock.actions import Bound, bind
+from nodeagent.mock.events import MAJOR, Module
+from nodeagent.mock.kinds import (
+    BYTE,
+    CARDS,
+    CHIP,
+    CODE,
+    COUNT,
+    FLAG,
+    FUNCTION,
+    FUNCTIONS,
+    GATEWAY,
+    ID,
+    RC,
+    SECONDS,
+    SEVERITY,
+    TEXT,
+    TIMES,
+    Kind,
+    ValueProblem,
+)
+from nodeagent.mock.products import PRODUCTS
+from nodeagent.mock.spec import ChipSpec, NodeSpec, StartFailure, StartFault
+
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+_NODE_KINDS: dict[str, Kind] = {
+    "profile": TEXT,
+    "chips": COUNT,
+    "chips_per_card": COUNT,
+    "card_ids": CARDS,
+    "dropped_cards": CARDS,
+    "chip_name": TEXT,
+    "board_id": ID,
+    "mainboard_id": ID,
+    "product_type": TEXT,
+    "dcmi_version": TEXT,
+    "work_mode": BYTE,
+    "recovery_lag_ms": COUNT,
+    "init_delay_s": SECONDS,
+    "subscribe_failures": COUNT,
+    "subscribe_slots": COUNT,
+    "early_events": FLAG,
+    "queue_events": TIMES,
+    "privileged": FLAG,
+    "unsupported": FUNCTIONS,
+    "supported": FUNCTIONS,
+    "strict_pingmesh": FLAG,
+    "raw_pingmesh": FLAG,
+    "boot_step_ms": COUNT,
+    "super_pod_id": ID,
+    "server_id": COUNT,
+    "super_pod_size": COUNT,
+    "super_pod_type": COUNT,
+    "chassis_id": ID,
+    "log_calls": FLAG,
+}
+_CHIP_KINDS: dict[str, Kind] = {
+    "chip": CHIP,
+    "phy_id": CHIP,
+    "chip_name": TEXT,
+    "board_id": ID,
+    "mainboard_id": ID,
+    "ip": TEXT,
+    "serial_number": TEXT,
+    "affinity": TEXT,
+    "gateway": GATEWAY,
+    "temperature_c": COUNT,
+    "power_w": SECONDS,
+    "utilization_percent": BYTE,
+    "hbm_used_mb": COUNT,
+}
+_FAULT_KINDS: dict[str, Kind] = {
+    "chip": CHIP,
+    "code": CODE,
+    "severity": SEVERITY,
+    "node_type": BYTE,
+    "node_id": BYTE,
+    "sub_node_type": BYTE,
+    "sub_node_id": BYTE,
+}
+_FAILURE_KINDS: dict[str, Kind] = {"function": FUNCTION, "chip": CHIP, "code": RC, "times": TIMES}
+_PROCESS_KINDS: dict[str, Kind] = {"pid": COUNT, "bytes": COUNT}
+
+
+@dataclass(frozen=True, slots=True)
+class TimedAction:
+    """An action of a timeline: seconds after the start of play, file line, and what to do."""
+
+    at_s: float
+    line: int
+    bound: Bound
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A read file. node: None when the file describes none. timeline: in order of time."""
+
+    node: NodeSpec | None
+    timeline: tuple[TimedAction, ...]
+
+
+def load(path: str | Path, node: NodeSpec | None = None) -> Scenario:
+    """Read a scenario file; see `parse`. ScenarioError also when it cannot be read."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        reason = problem.strerror if isinstance(problem, OSError) else "it is not UTF-8 text"
+        raise ScenarioError(f"{path}: cannot be read: {reason}") from None
+    return parse(text, str(path), node)
+
+
+def load_node(name_or_path: str) -> Scenario:
+    """A scenario by file, by the name of an installed description (`nodeagent/mock/nodes`), or by profile."""
+    path = Path(name_or_path)
+    if path.suffix in (".yaml", ".yml") or path.exists():
+        return load(path)
+    installed = resources.files("nodeagent.mock") / "nodes" / f"{name_or_path}.yaml"
+    if installed.is_file():
+        return parse(installed.read_text(encoding="utf-8"), f"{name_or_path}.yaml")
+    if name_or_path in PRODUCTS:
+        return Scenario(NodeSpec(profile=name_or_path), ())
+    raise ScenarioError(
+        f"there is no node {name_or_path!r}",
+        f"name a YAML file, one of {', '.join(installed_nodes())}, or a profile: {', '.join(PRODUCTS)}",
+    )
+
+
+def installed_nodes() -> list[str]:
+    """Names of the node descriptions that come with the package."""
+    folder = resources.files("nodeagent.mock") / "nodes"
+    return sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".yaml"))
+
+
+def parse(text: str, file: str, node: NodeSpec | None = None) -> Scenario:
+    """Check a scenario text.
+
+    file: its name in errors. node: the node a timeline without `node:` will be played on, to check its chips.
+    Raises ScenarioError.
+    """
+    return _Reader(file).scenario(text, node)
+
+
+class _Reader:
+    """Walks the YAML nodes of one file, so that every complaint knows its line."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+
+    def scenario(self, text: str, outer: NodeSpec | None) -> Scenario:
+        self._loader = _Loader(text)
+        try:
+            root = self._loader.get_single_node()
+        except yaml.YAMLError as problem:
+            mark = getattr(problem, "problem_mark", None)
+            line = mark.line + 1 if mark else 1
+            what = getattr(problem, "problem", None) or "not YAML"
+            raise ScenarioError(f"{self._file}:{line}: {what}") from None
+        if root is None:
+            raise ScenarioError(f"{self._file}:1: the file is empty", "it needs a key node or timeline")
+        top = self._mapping(root, "the file")
+        for key, (key_node, _) in top.items():
+            if key not in ("node", "timeline"):
+                self._complain(key_node, key, "unknown key; a scenario has node and timeline")
+        spec = self._node(top["node"][1]) if "node" in top else None
+        timeline: tuple[TimedAction, ...] = ()
+        if "timeline" in top:
+            timeline = self._timeline(top["timeline"][1], spec or outer)
+        return Scenario(spec, timeline)
+
+    def _node(self, root: yaml.Node) -> NodeSpec:
+        parts = self._mapping(root, "node")
+        nested = {
+            name: self._items(parts.pop(name)[1], name) for name in ("per_chip", "faults", "failing") if name in parts
+        }
+        values = self._values(parts, _NODE_KINDS, "a node")
+        chips = tuple(self._chip(item) for item in nested.get("per_chip", []))
+        faults = tuple(self._fault(item) for item in nested.get("faults", []))
+        failing = tuple(self._failure(item) for item in nested.get("failing", []))
+        try:
+            return NodeSpec(**values, per_chip=chips, faults=faults, failing=failing)
+        except ValueError as problem:
+            self._complain(root, "node", str(problem))
+
+    def _chip(self, root: yaml.Node) -> ChipSpec:
+        parts = self._mapping(root, "per_chip")
+        processes: list[tuple[int, int]] = []
+        for item in self._items(parts.pop("processes")[1], "processes") if "processes" in parts else []:
+            values = self._values(self._mapping(item, "processes"), _PROCESS_KINDS, "a process", ("pid", "bytes"))
+            processes.append((values["pid"], values["bytes"]))
+        values = self._values(parts, _CHIP_KINDS, "per_chip", ("chip",), root)
+        return replace(ChipSpec(**values), processes=tuple(processes))
+
+    def _fault(self, root: yaml.Node) -> StartFault:
+        values = self._values(self._mapping(root, "faults"), _FAULT_KINDS, "a fault", ("chip", "code"), root)
+        module = Module(
+            values.get("node_type", Module().node_type),
+            values.get("node_id", 0),
+            values.get("sub_node_type", 0),
+            values.get("sub_node_id", 0),
+        )
+        return StartFault(values["chip"], values["code"], values.get("severity", MAJOR), module)
+
+    def _failure(self, root: yaml.Node) -> StartFailure:
+        values = self._values(self._mapping(root, "failing"), _FAILURE_KINDS, "a failure", ("function", "code"), root)
+        return StartFailure(values["function"], values["code"], values.get("chip"), values.get("times"))
+
+    def _timeline(self, root: yaml.Node, spec: NodeSpec | None) -> tuple[TimedAction, ...]:
+        timeline: list[TimedAction] = []
+        for item in self._items(root, "timeline"):
+            entry = self._mapping(item, "timeline")
+            for required in ("at_s", "do"):
+                if required not in entry:
+                    self._complain(item, required, "every entry of a timeline needs it")
+            at_s = self._value(entry["at_s"][1], "at_s", SECONDS)
+            if timeline and at_s < timeline[-1].at_s:
+                self._complain(entry["at_s"][1], "at_s", "entries must be in order of time")
+            name = self._loader.construct_object(entry["do"][1], deep=True)
+            raw = {key: self._raw(value, key) for key, (_, value) in entry.items() if key not in ("at_s", "do")}
+            try:
+                bound = bind(name, raw, spec.chips if spec else None)
+            except ValueProblem as problem:
+                where = entry.get(problem.key, (item, item))[1]
+                self._complain(where, problem.key, problem.sentence)
+            for param in bound.action.params:
+                if param.kind.quoted and param.name in entry:
+                    self._must_be_quoted(entry[param.name][1], param.name)
+            timeline.append(TimedAction(at_s, item.start_mark.line + 1, bound))
+        return tuple(timeline)
+
+    def _values(
+        self,
+        parts: dict[str, tuple[yaml.Node, yaml.Node]],
+        kinds: dict[str, Kind],
+        what: str,
+        required: tuple[str, ...] = (),
+        root: yaml.Node | None = None,
+    ) -> dict[str, Any]:
+        for key, (key_node, _) in parts.items():
+            if key not in kinds:
+                self._complain(key_node, key, f"{what} has no such key; known: {', '.join(kinds)}")
+        for key in required:
+            if key not in parts:
+                self._complain(root, key, f"{what} needs it")
+        return {key: self._value(value, key, kinds[key]) for key, (_, value) in parts.items()}
+
+    def _value(self, node: yaml.Node, key: str, kind: Kind) -> Any:
+        if kind.quoted:
+            self._must_be_quoted(node, key)
+        try:
+            return kind.check(key, self._raw(node, key))
+        except ValueProblem as problem:
+            self._complain(node, key, problem.sentence)
+
+    def _raw(self, node: yaml.Node, key: str) -> object:
+        try:
+            return self._loader.construct_object(node, deep=True)
+        except (yaml.YAMLError, ValueError) as problem:
+            self._complain(node, key, str(getattr(problem, "problem", problem)))
+
+    def _must_be_quoted(self, node: yaml.Node, key: str) -> None:
+        scalars = node.value if isinstance(node, yaml.SequenceNode) else [node]
+        for scalar in scalars:
+            if isinstance(scalar, yaml.ScalarNode) and scalar.style not in ("'", '"'):
+                self._complain(scalar, key, f'write it in quotes, "{scalar.value}": YAML may read it as a number')
+
+    def _mapping(self, node: yaml.Node, what: str) -> dict[str, tuple[yaml.Node, yaml.Node]]:
+        if not isinstance(node, yaml.MappingNode):
+            self._complain(node, what, "must be a mapping of keys to values")
+        parts: dict[str, tuple[yaml.Node, yaml.Node]] = {}
+        for key_node, value_node in node.value:
+            if key_node.value in parts:
+                self._complain(key_node, str(key_node.value), "is there twice")
+            parts[str(key_node.value)] = (key_node, value_node)
+        return parts
+
+    def _items(self, node: yaml.Node, what: str) -> list[yaml.Node]:
+        if not isinstance(node, yaml.SequenceNode):
+            self._complain(node, what, "must be a list")
+        return list(node.value)
+
+    def _complain(self, node: yaml.Node | None, key: str, sentence: str) -> NoReturn:
+        line = node.start_mark.line + 1 if node is not None else 1
+        raise ScenarioError(f"{self._file}:{line}: {key}: {sentence}")
