@@ -4,7 +4,6 @@ Intervals are measured on the monotonic clock; wall time appears only in publish
 (lessons section 8). An `Instant` carries both, so that policy code never converts between them.
 """
 
-import threading
 import time
 from dataclasses import dataclass
 from typing import Protocol
@@ -32,8 +31,11 @@ class Clock(Protocol):
     def now(self) -> Instant:
         """The present moment."""
 
-    def wait(self, event: threading.Event, timeout_s: float | None) -> bool:
-        """Wait until `event` is set, at most `timeout_s` seconds of this clock; true when it is set."""
+    def at_mono_ns(self, mono_ns: int) -> Instant:
+        """The moment of a stamp that the C shim took of the machine's monotonic clock."""
+
+    def real_s(self, clock_s: float) -> float:
+        """How many real seconds `clock_s` seconds of this clock take; never negative."""
 
 
 class SystemClock:
@@ -43,9 +45,14 @@ class SystemClock:
         """Monotonic and wall clock of this machine."""
         return Instant(time.monotonic_ns() // 1_000_000, time.time_ns() // 1_000_000)
 
-    def wait(self, event: threading.Event, timeout_s: float | None) -> bool:
-        """Block on the event; no polling."""
-        return event.wait(timeout_s)
+    def at_mono_ns(self, mono_ns: int) -> Instant:
+        """The stamp itself, and the wall time that lies as far back."""
+        now_ns = time.monotonic_ns()
+        return Instant(mono_ns // 1_000_000, (time.time_ns() - (now_ns - mono_ns)) // 1_000_000)
+
+    def real_s(self, clock_s: float) -> float:
+        """One second is one second."""
+        return max(0.0, clock_s)
 
 
 class AcceleratedClock:
@@ -66,9 +73,14 @@ class AcceleratedClock:
         elapsed_ms = self._base.now().mono_ms - self._start.mono_ms
         return self._start.plus_ms(int(elapsed_ms * self._factor))
 
-    def wait(self, event: threading.Event, timeout_s: float | None) -> bool:
-        """Wait `timeout_s` seconds of accelerated time."""
-        return self._base.wait(event, None if timeout_s is None else timeout_s / self._factor)
+    def at_mono_ns(self, mono_ns: int) -> Instant:
+        """The accelerated moment of a real stamp."""
+        elapsed_ms = self._base.at_mono_ns(mono_ns).mono_ms - self._start.mono_ms
+        return self._start.plus_ms(int(elapsed_ms * self._factor))
+
+    def real_s(self, clock_s: float) -> float:
+        """Accelerated time passes faster by the factor."""
+        return max(0.0, clock_s / self._factor)
 
 
 def monotonic_s() -> float:

@@ -1,0 +1,107 @@
+"""Find a vendor library and refuse one that somebody else could have put there (native-abi 2.1)."""
+
+import os
+import stat
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from nodeagent.core.errors import LibraryError
+
+DCMI_FILE_NAME = "libdcmi.so"
+_MAX_PATH = 1024
+_MAX_DEPTH = 20
+_LDCONFIG = "/sbin/ldconfig"
+_LDCONFIG_DEADLINE_S = 10
+_HINT = (
+    "mount the driver directory /usr/local/Ascend/driver, set LD_LIBRARY_PATH to its lib64 folders,"
+    " or name the file in driver.library"
+)
+
+
+def find_library(file_name: str, environ: Mapping[str, str]) -> str:
+    """Absolute path of the library: first LD_LIBRARY_PATH, then the loader's cache.
+
+    Each candidate must pass `check_ownership`. Raises LibraryError with the reasons of both stages.
+    """
+    reasons = []
+    for stage in (_from_environment, _from_cache):
+        try:
+            return stage(file_name, environ)
+        except LibraryError as error:
+            reasons.append(error.sentence)
+    raise LibraryError(f"{file_name} was not found: " + "; ".join(reasons), _HINT)
+
+
+def explicit_library(path: str, *, trust: bool) -> str:
+    """A path that the operator named. trust=True skips the ownership check (dry runs, tests)."""
+    if not os.path.isfile(path):
+        raise LibraryError(f"{path} does not exist or is no file", "correct driver.library")
+    return os.path.realpath(path) if trust else check_ownership(path)
+
+
+def check_ownership(path: str) -> str:
+    """The resolved path, if it and every folder above it belong to root and only root can write to them.
+
+    Raises LibraryError naming the offending path, what was found and what is wanted.
+    """
+    resolved = os.path.realpath(path)
+    if resolved != os.path.abspath(path) and os.lstat(path).st_uid != 0:
+        raise LibraryError(f"the link {path} belongs to uid {os.lstat(path).st_uid}, not to root", _fix(path))
+    current = Path(resolved)
+    for depth, step in enumerate([current, *current.parents]):
+        if depth > _MAX_DEPTH:
+            raise LibraryError(f"{resolved} lies more than {_MAX_DEPTH} folders deep", "move it closer to /")
+        status = os.stat(step)
+        if status.st_uid != 0:
+            owner = status.st_uid
+            raise LibraryError(f"{step} belongs to uid {owner}, not to root (needed for {resolved})", _fix(step))
+        if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            mode = stat.S_IMODE(status.st_mode)
+            raise LibraryError(f"{step} can be written by others, mode {mode:04o} (needed for {resolved})", _fix(step))
+    return resolved
+
+
+def _fix(path: object) -> str:
+    return f"chown root:root {path}; chmod go-w {path}; or set driver.trust_library for a dry run"
+
+
+def _from_environment(file_name: str, environ: Mapping[str, str]) -> str:
+    value = environ.get("LD_LIBRARY_PATH", "")
+    if len(value) > _MAX_PATH:
+        raise LibraryError(f"LD_LIBRARY_PATH is longer than {_MAX_PATH} characters")
+    refused = []
+    # An empty component would mean the current folder: skipped (native-abi 20, row 17).
+    for folder in filter(None, value.split(":")):
+        candidate = os.path.join(folder, file_name)
+        if len(candidate) > _MAX_PATH or not os.path.lexists(candidate):
+            continue
+        try:
+            return check_ownership(candidate)
+        except (LibraryError, OSError) as error:
+            refused.append(error.sentence if isinstance(error, LibraryError) else str(error))
+    if refused:
+        raise LibraryError("in LD_LIBRARY_PATH " + ", ".join(refused))
+    raise LibraryError("no folder of LD_LIBRARY_PATH has it" if value else "LD_LIBRARY_PATH is empty")
+
+
+def _from_cache(file_name: str, environ: Mapping[str, str]) -> str:
+    try:
+        done = subprocess.run(
+            [_LDCONFIG, "--print-cache"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_LDCONFIG_DEADLINE_S,
+            check=False,
+            env={"PATH": environ.get("PATH", "/usr/sbin:/usr/bin:/sbin:/bin"), "LC_ALL": "C"},
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise LibraryError(f"the loader's cache could not be read ({error})") from error
+    for line in done.stdout.decode(errors="replace").splitlines():
+        name, arrow, path = line.partition("=>")
+        if arrow and file_name in name.split():
+            try:
+                return check_ownership(path.strip())
+            except OSError as error:
+                raise LibraryError(f"the loader's cache names {path.strip()}, but: {error.strerror}") from error
+    raise LibraryError("the loader's cache does not name it")
