@@ -1,0 +1,164 @@
+"""Desired against acknowledged: when an object is written, and what its `UpdateTime` is.
+
+Pure book-keeping of one object; time and chance come in as arguments. Publishing writes state, not messages: there
+is one slot, the latest content wins, and it is tried until a target took exactly that content. Intervals are those
+of device-info 7: at most one write per second, a refresh every 5 minutes.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from nodeagent.core.clock import Instant
+
+_TWICE_DISTANCE_MS = 1001
+"""More than 1 s between the two writes that make ClusterD take over from a bad object (device-info 11.1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class BookParameters:
+    """Intervals in milliseconds.
+
+    min_distance_ms: from the end of one attempt to the next (device-info 7; benchmarks use 20).
+    refresh_ms: age at which unchanged content is written again. retry_base_ms, retry_cap_ms: bound of the delay after
+    the first failure, doubled by each further one up to the cap; the delay is drawn evenly below the bound.
+    """
+
+    min_distance_ms: int = 1000
+    refresh_ms: int = 300_000
+    retry_base_ms: int = 1000
+    retry_cap_ms: int = 30_000
+
+
+DEFAULT_PARAMETERS = BookParameters()
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """What identifies a content: the view it came from, and its fingerprint."""
+
+    generation: int
+    fingerprint: str
+
+
+class Book:
+    """The state of publishing one object.
+
+    One attempt at a time: `begin`, then exactly one of `taken`, `failed` and `refused`. draw: a random number from
+    [0, 1) for the back-off.
+    """
+
+    def __init__(self, parameters: BookParameters, draw: Callable[[], float]) -> None:
+        self._parameters = parameters
+        self._draw = draw
+        self._desired: _Content | None = None
+        self._refused = False
+        self._in_flight: _Content | None = None
+        self._acknowledged: str | None = None
+        self._written_at_ms = 0
+        self._not_before_ms: int | None = None
+        self._failures = 0
+        self._owed = 1
+        self._update_time_s = 0
+
+    @property
+    def failures(self) -> int:
+        """Failed attempts since the last one that was taken."""
+        return self._failures
+
+    @property
+    def pending(self) -> bool:
+        """Something is desired that the target is not known to have."""
+        return self._desired is not None and self._desired.fingerprint != self._acknowledged
+
+    @property
+    def attempting(self) -> bool:
+        """An attempt was begun and not ended."""
+        return self._in_flight is not None
+
+    @property
+    def update_time_s(self) -> int:
+        """`UpdateTime` of the last attempt, in Unix seconds."""
+        return self._update_time_s
+
+    def resume(self, update_time_s: int, acceptable: bool) -> None:
+        """Go on after what the cluster has (device-info 9, 11.1): its `UpdateTime`, and whether ClusterD takes it.
+
+        ClusterD drops the first good write after a bad object, so then two are owed (device-info 14, C11).
+        """
+        self._update_time_s = max(self._update_time_s, update_time_s)
+        if not acceptable:
+            self._acknowledged = None
+            self._owed = 2
+
+    def desire(self, generation: int, fingerprint: str) -> int | None:
+        """Replace the desired content. Returns the generation when that content is acknowledged already."""
+        self._desired = _Content(generation, fingerprint)
+        self._refused = False
+        if self._in_flight is None and fingerprint == self._acknowledged:
+            return generation
+        return None
+
+    def wait_ms(self, now: Instant) -> int | None:
+        """Milliseconds until the next write is due, 0 = now, None = not before something else is desired."""
+        if self._desired is None or self._refused or self._in_flight is not None:
+            return None
+        due_ms = now.mono_ms
+        if self._desired.fingerprint == self._acknowledged:
+            due_ms = self._written_at_ms + self._parameters.refresh_ms
+        if self._not_before_ms is not None:
+            due_ms = max(due_ms, self._not_before_ms)
+        return max(0, due_ms - now.mono_ms)
+
+    def next_update_time_s(self, now: Instant) -> int:
+        """The `UpdateTime` of a write at this moment: strictly increasing, also when the clock steps back
+        (device-info 15.3)."""
+        return max(now.wall_ms // 1000, self._update_time_s + 1)
+
+    def begin(self, now: Instant) -> int:
+        """An attempt to write the desired content starts; returns its `UpdateTime` in Unix seconds."""
+        if self.wait_ms(now) != 0:
+            raise ValueError("no write is due")
+        self._in_flight = self._desired
+        # Counted even if the attempt fails: the server may have taken it all the same.
+        self._update_time_s = self.next_update_time_s(now)
+        return self._update_time_s
+
+    def taken(self, now: Instant) -> int | None:
+        """The target took the content of the attempt. Returns the generation that is acknowledged by it.
+
+        None when consumers will only take over with a further write, which is then due.
+        """
+        content = self._end_attempt()
+        self._failures = 0
+        self._written_at_ms = now.mono_ms
+        self._owed = max(0, self._owed - 1)
+        if self._owed:
+            self._not_before_ms = now.mono_ms + max(self._parameters.min_distance_ms, _TWICE_DISTANCE_MS)
+            return None
+        self._not_before_ms = now.mono_ms + self._parameters.min_distance_ms
+        self._acknowledged = content.fingerprint
+        if self._desired is not None and self._desired.fingerprint == content.fingerprint:
+            return self._desired.generation
+        return content.generation
+
+    def failed(self, now: Instant) -> int:
+        """The attempt failed or its outcome is not known. Returns the delay before the next one in milliseconds."""
+        self._end_attempt()
+        # Nobody knows now what the target has. Even content that was acknowledged before must be written again.
+        self._acknowledged = None
+        bound_ms = min(self._parameters.retry_cap_ms, self._parameters.retry_base_ms * 2 ** min(self._failures, 30))
+        self._failures += 1
+        delay_ms = max(self._parameters.min_distance_ms, int(self._draw() * bound_ms))
+        self._not_before_ms = now.mono_ms + delay_ms
+        return delay_ms
+
+    def refused(self) -> None:
+        """The content did not pass the self-check: nothing was sent, and nothing will be until it is replaced."""
+        self._end_attempt()
+        self._refused = True
+
+    def _end_attempt(self) -> _Content:
+        content, self._in_flight = self._in_flight, None
+        if content is None:
+            raise ValueError("no attempt is running")
+        return content

@@ -1,0 +1,87 @@
+"""Publish into a directory of files: `DIR/<namespace>/<name>.yaml`.
+
+Without a cluster these files are the published state, and our memory over a restart. A reader never sees half a
+file: the text goes into a temporary file beside it, which then takes its name.
+"""
+
+import errno
+import os
+from pathlib import Path
+
+from nodeagent.core.errors import PublishError, ReadBackError
+from nodeagent.publish.manifest import from_yaml, to_yaml
+from nodeagent.publish.targets import identity
+
+_HINTS = {
+    errno.ENOSPC: "the disk is full: make room, the write is repeated",
+    errno.EDQUOT: "the disk quota is used up: make room, the write is repeated",
+    errno.EFBIG: "the file-size limit of this process is too small",
+    errno.EACCES: "give this user the right to write there",
+    errno.EPERM: "give this user the right to write there",
+    errno.EROFS: "the file system is mounted read-only",
+    errno.ENOTDIR: "a part of the path is a file, not a directory",
+}
+
+
+class DirectoryTarget:
+    """Objects as files below `root`, one folder per namespace."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._cleaned: set[Path] = set()
+
+    def read(self, namespace: str, name: str) -> dict[str, object] | None:
+        """The object in its file; None when there is no such file.
+
+        Raises ReadBackError when the file cannot be read or is not a YAML map.
+        """
+        path = self._path(namespace, name)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        except (OSError, UnicodeDecodeError) as error:
+            raise ReadBackError(f"{path} cannot be read: {error}") from error
+        try:
+            return from_yaml(text)
+        except ReadBackError as error:
+            raise ReadBackError(f"{path}: {error.sentence}") from error
+
+    def write(self, obj: dict[str, object]) -> None:
+        """Replace the file in one step. Raises PublishError with a hint when the file system refuses."""
+        path = self._path(*identity(obj))
+        text = to_yaml(obj)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._remove_leftovers(path.parent)
+            self._replace(path, text)
+        except OSError as error:
+            hint = _HINTS.get(error.errno or 0, "")
+            raise PublishError(f"{path} cannot be written: {error.strerror or error}", hint) from error
+
+    def describe(self) -> str:
+        """`directory <root>`."""
+        return f"directory {self._root}"
+
+    def _path(self, namespace: str, name: str) -> Path:
+        return self._root / namespace / f"{name}.yaml"
+
+    def _replace(self, path: Path, text: str) -> None:
+        temporary = path.with_name(f".{path.name}.tmp")
+        try:
+            with temporary.open("w", encoding="utf-8") as stream:
+                stream.write(text)
+                stream.flush()
+                # Without this a power cut can leave an empty file under the final name on some file systems.
+                os.fdatasync(stream.fileno())
+            temporary.replace(path)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
+
+    def _remove_leftovers(self, folder: Path) -> None:
+        """Remove temporary files of a process that was killed while writing; once per folder."""
+        if folder not in self._cleaned:
+            for leftover in folder.glob(".*.yaml.tmp"):
+                leftover.unlink(missing_ok=True)
+            self._cleaned.add(folder)

@@ -1,0 +1,29 @@
+"""Print objects instead of publishing them."""
+
+from typing import TextIO
+
+from nodeagent.core.errors import PublishError
+from nodeagent.publish.manifest import to_yaml
+
+
+class StdoutTarget:
+    """Writes each object as one YAML document to a text stream and remembers none."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def read(self, namespace: str, name: str) -> dict[str, object] | None:  # noqa: ARG002 - the protocol's arguments
+        """A stream holds nothing that could be read back: None."""
+        return None
+
+    def write(self, obj: dict[str, object]) -> None:
+        """Print the object. Raises PublishError when the stream does not take it."""
+        try:
+            self._stream.write(f"---\n{to_yaml(obj)}")
+            self._stream.flush()
+        except (OSError, ValueError) as error:  # ValueError: the stream was closed
+            raise PublishError(f"standard output does not take the object: {error}") from error
+
+    def describe(self) -> str:
+        """`standard output`."""
+        return "standard output"
