@@ -1,0 +1,356 @@
+"""The chip source: threads and sessions around the plan.
+
+`chips` owns the plan and takes news and answers; `chips.calls` makes one driver call at a time, so that a call
+which hangs delays no event; `chips.probe` tries quarantined chips in a session of its own, now and then.
+A session that is being replaced keeps delivering events until its successor has subscribed.
+"""
+
+import logging
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from nodeagent.core.clock import Clock, Instant
+from nodeagent.core.errors import HostError, NodeAgentError
+from nodeagent.core.model import ChipId
+from nodeagent.core.observation import Observation
+from nodeagent.core.telemetry import Event, EventReason, EventSink, Metrics
+from nodeagent.drivers.answers import ALREADY_SUBSCRIBED, AnswerError
+from nodeagent.drivers.chips import ChipDriver, CodesAnswer, Connect, DriverNews, Opened
+from nodeagent.drivers.host import HostGoneError, HostStuckError
+from nodeagent.sources.plan import ChipPlan, ChipTimes, Job, JobKind, Outcome
+
+log = logging.getLogger("nodeagent.chips")
+
+
+@dataclass(slots=True, eq=False)
+class _Session:
+    """A driver session and what it has told so far."""
+
+    driver: ChipDriver | None = None
+    dropped: int = 0
+    early: list[DriverNews] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A job with all that its thread needs, so that it never looks into the plan."""
+
+    job: Job
+    session: _Session | None
+    chip: ChipId | None
+    avoid: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _News:
+    session: _Session
+    news: DriverNews
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """A finished call: its value or its error. session: the one it was made on (the new one for OPEN)."""
+
+    job: Job
+    session: _Session
+    asked: Instant
+    value: object = None
+    error: NodeAgentError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Probed:
+    logic_id: int
+    ok: bool
+
+
+class ChipSource:
+    """Turns one chip library into observations, for ever.
+
+    emit: takes observations, from the source's thread. stuck_children: how many abandoned hosts still live; while
+    there are any, no quarantined chip is probed (the stuck call may be on that very chip).
+    """
+
+    def __init__(
+        self,
+        connect: Connect,
+        clock: Clock,
+        times: ChipTimes,
+        emit: Callable[[Sequence[Observation]], None],
+        events: EventSink,
+        metrics: Metrics,
+        stuck_children: Callable[[], int] = lambda: 0,
+    ) -> None:
+        self._connect = connect
+        self._clock = clock
+        self._emit = emit
+        self._events = events
+        self._metrics = metrics
+        self._stuck_children = stuck_children
+        self._plan = ChipPlan(times)
+        self._inbox: queue.SimpleQueue[_News | _Result | _Probed | None] = queue.SimpleQueue()
+        self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
+        self._session: _Session | None = None
+        self._retiring: _Session | None = None
+        self._busy = False
+        self._probing = False
+        self._stopping = threading.Event()
+        self._said: dict[str, str] = {}
+
+    def run(self) -> None:
+        """Work until `stop`; the supervisor calls this again should it ever raise."""
+        self._tasks = queue.SimpleQueue()
+        threading.Thread(target=self._make_calls, args=(self._tasks,), name="chips.calls", daemon=True).start()
+        try:
+            while not self._stopping.is_set():
+                self._dispatch()
+                message = self._next()
+                if message is not None:
+                    self._take(message)
+        finally:
+            self._tasks.put(None)
+            for session in (self._session, self._retiring):
+                if session is not None and session.driver is not None:
+                    session.driver.close()
+            self._session = self._retiring = None
+            self._busy = False
+            self._plan.on_session_lost(self._clock.now())
+
+    def stop(self) -> None:
+        """Make `run` return; sessions are closed without waiting for calls that hang."""
+        self._stopping.set()
+        self._inbox.put(None)
+
+    # -- the loop -----------------------------------------------------------------
+
+    def _next(self) -> _News | _Result | _Probed | None:
+        if self._busy:
+            timeout_s = None if self._probing else self._probe_wait_s()
+        else:
+            timeout_s = self._clock.real_s((self._plan.next_due_ms() - self._clock.now().mono_ms) / 1000)
+        try:
+            return self._inbox.get(timeout=timeout_s)
+        except queue.Empty:
+            return None
+
+    def _probe_wait_s(self) -> float | None:
+        due = [t.probe_due_ms for t in self._plan.tracks.values() if t.probe_due_ms is not None]
+        if not due:
+            return None
+        return self._clock.real_s((min(due) - self._clock.now().mono_ms) / 1000)
+
+    def _dispatch(self) -> None:
+        now = self._clock.now()
+        if not self._busy:
+            job = self._plan.next_job(now.mono_ms)
+            if job is not None:
+                self._busy = True
+                track = self._plan.tracks.get(job.logic_id)
+                self._tasks.put(_Task(job, self._session, track.chip if track else None, self._plan.avoid))
+        if not self._probing:
+            logic_id = self._plan.next_probe(now.mono_ms)
+            if logic_id is not None:
+                self._probing = True
+                chip, avoid = self._plan.tracks[logic_id].chip, self._plan.avoid
+                threading.Thread(target=self._probe, args=(chip, avoid), name="chips.probe", daemon=True).start()
+
+    def _take(self, message: _News | _Result | _Probed) -> None:
+        now = self._clock.now()
+        if isinstance(message, _News):
+            self._on_news(message, now)
+        elif isinstance(message, _Probed):
+            self._probing = False
+            self._plan.on_probed(message.logic_id, message.ok, now)
+        else:
+            self._busy = False
+            self._on_result(message, now)
+
+    def _tell(self, observations: list[Observation]) -> None:
+        if observations:
+            self._emit(observations)
+
+    # -- news -----------------------------------------------------------------------
+
+    def _on_news(self, message: _News, now: Instant) -> None:
+        session, news = message.session, message.news
+        if session is not self._session and session is not self._retiring:
+            if session.driver is None:
+                session.early.append(news)  # events that came before the session was known to be open
+            return
+        if news.gone:
+            self._on_gone(session, news.gone, now)
+            return
+        self._metrics.count("driver_events_total", len(news.events))
+        stamped = [(event, self._clock.at_mono_ns(event.mono_ns)) for event in news.events]
+        self._tell(self._plan.on_events(stamped))
+        if news.dropped > session.dropped:
+            lost = news.dropped - session.dropped
+            session.dropped = news.dropped
+            self._metrics.count("driver_ring_dropped_total", lost)
+            log.warning("event ring overflowed, every chip is queried lost=%d total=%d", lost, news.dropped)
+            self._plan.query_all(now)
+
+    def _on_gone(self, session: _Session, why: str, now: Instant) -> None:
+        if session is self._retiring:
+            self._retiring = None
+        elif not self._busy:  # a call under way finds out by itself, and knows which chip it was about
+            self._lose(why, now)
+
+    def _lose(self, why: str, now: Instant) -> None:
+        """The session is of no more use for calls; its events are welcome until the next one has subscribed."""
+        log.warning("driver host lost, a new one is started reason=%r", why)
+        self._metrics.count("driver_sessions_lost_total")
+        self._say(EventReason.DRIVER_LOST, why, warning=True)
+        if self._retiring is not None and self._retiring.driver is not None:
+            self._retiring.driver.close()
+        self._retiring, self._session = self._session, None
+        self._plan.on_session_lost(now)
+
+    # -- results ----------------------------------------------------------------------
+
+    def _on_result(self, result: _Result, now: Instant) -> None:
+        kind, error = result.job.kind, result.error
+        self._metrics.count("driver_calls_total", call=kind.value, result=_label(error))
+        if kind is JobKind.OPEN:
+            self._on_open_result(result, now)
+            return
+        if kind is JobKind.SUBSCRIBE:
+            self._on_subscribe_result(result, now)
+        elif error is not None:
+            self._tell(self._plan.on_failed(result.job, _outcome(error), error.sentence, result.asked, now))
+        elif kind is JobKind.CODES:
+            assert isinstance(result.value, CodesAnswer)
+            self._metrics.set("chip_last_answer_seconds", now.wall_ms / 1000, chip=str(result.job.logic_id))
+            self._tell(self._plan.on_codes(result.job.logic_id, result.value, result.asked, now))
+        else:
+            self._tell(self._plan.on_health(result.job.logic_id, result.value is True, now))
+        if isinstance(error, HostStuckError | HostGoneError) and result.session is self._session:
+            self._lose(error.sentence, now)
+
+    def _on_open_result(self, result: _Result, now: Instant) -> None:
+        if result.error is not None:
+            self._plan.on_open_failed(now)
+            self._say(EventReason.DRIVER_LOST, str(result.error), warning=True)
+            return
+        opened = result.value
+        assert isinstance(opened, Opened)
+        if self._session is not None:
+            self._retiring = self._session
+        self._session = result.session
+        self._tell(self._plan.on_opened(opened.inventory, now))
+        if opened.problems:
+            self._plan.look_again(now)
+            for problem in opened.problems:
+                log.warning("part of the node is not identified: %s", problem)
+        log.info("driver opened library=%s chips=%d", opened.library, len(opened.inventory.chips))
+        self._say(EventReason.DRIVER_READY, f"{len(opened.inventory.chips)} chips through {opened.library}")
+        for news in result.session.early:
+            self._on_news(_News(result.session, news), now)
+        result.session.early.clear()
+        if not opened.inventory.product.family.subscribes:
+            self._retire()
+
+    def _on_subscribe_result(self, result: _Result, now: Instant) -> None:
+        error = result.error
+        if error is None:
+            self._plan.on_subscribed(now)
+            self._retire()
+            self._metrics.set("driver_subscribed", 1)
+            self._say(EventReason.SUBSCRIBED, "fault events are subscribed")
+            return
+        occupied = isinstance(error, AnswerError) and error.rc == ALREADY_SUBSCRIBED
+        self._plan.on_subscribe_failed(now, new_process=occupied)
+        self._metrics.set("driver_subscribed", 0)
+        self._say(EventReason.NOT_SUBSCRIBED, f"code lists are polled, {error.sentence}", warning=True)
+
+    def _retire(self) -> None:
+        """The successor is complete: end the session it replaced."""
+        if self._retiring is not None and self._retiring.driver is not None:
+            self._retiring.driver.close()
+        self._retiring = None
+
+    def _say(self, reason: EventReason, message: str, *, warning: bool = False) -> None:
+        """One log line and one Event per change of a topic, not per repetition (lesson 81)."""
+        topic = "driver" if reason in (EventReason.DRIVER_LOST, EventReason.DRIVER_READY) else "subscription"
+        if self._said.get(topic) == message:
+            return
+        first_good = topic not in self._said and not warning
+        self._said[topic] = message
+        if not first_good:
+            (log.warning if warning else log.info)("%s: %s", reason.value, message)
+            self._events.emit(Event(reason, message, warning))
+
+    # -- driver calls, on threads of their own -------------------------------------------
+
+    def _make_calls(self, tasks: "queue.SimpleQueue[_Task | None]") -> None:
+        while (task := tasks.get()) is not None:
+            asked = self._clock.now()
+            if task.session is None or task.job.kind is JobKind.OPEN:
+                self._inbox.put(self._open_session(task, asked))
+                continue
+            try:
+                value = _ask(task, task.session)
+            except NodeAgentError as error:
+                self._inbox.put(_Result(task.job, task.session, asked, error=error))
+            else:
+                self._inbox.put(_Result(task.job, task.session, asked, value))
+
+    def _open_session(self, task: _Task, asked: Instant) -> _Result:
+        session = _Session()
+        driver: ChipDriver | None = None
+        try:
+            driver = self._connect(lambda news: self._inbox.put(_News(session, news)))
+            opened = driver.open(task.avoid)
+        except NodeAgentError as error:
+            if driver is not None:
+                driver.close()
+            return _Result(task.job, session, asked, error=error)
+        session.driver = driver
+        return _Result(task.job, session, asked, opened)
+
+    def _probe(self, chip: ChipId, avoid: frozenset[int]) -> None:
+        """Ask a quarantined chip in a session that may hang without disturbing anybody."""
+        driver: ChipDriver | None = None
+        ok = False
+        try:
+            if self._stuck_children() == 0:
+                driver = self._connect(_ignore)
+                driver.open(avoid)
+                driver.codes(chip)
+                ok = True
+        except NodeAgentError as error:
+            ok = isinstance(error, AnswerError)  # an error is an answer: the call came back
+            log.info("probe of a quarantined chip chip=%r result=%s", str(chip), error)
+        finally:
+            if driver is not None:
+                driver.close()
+            self._inbox.put(_Probed(chip.logic_id, ok))
+
+
+def _ignore(_: DriverNews) -> None:
+    """A probe's session is not subscribed; it has no news worth hearing."""
+
+
+def _ask(task: _Task, session: _Session) -> object:
+    driver = session.driver
+    assert driver is not None
+    if task.chip is None:
+        driver.subscribe()
+        return None
+    return driver.codes(task.chip) if task.job.kind is JobKind.CODES else driver.card_dropped(task.chip)
+
+
+def _outcome(error: NodeAgentError) -> Outcome:
+    if isinstance(error, HostStuckError):
+        return Outcome.HUNG
+    return Outcome.GONE if isinstance(error, HostGoneError) else Outcome.REFUSED
+
+
+def _label(error: NodeAgentError | None) -> str:
+    if error is None:
+        return "ok"
+    if isinstance(error, AnswerError):
+        return error.kind.value.replace(" ", "_")
+    return "no_answer" if isinstance(error, HostError) else "failed"
