@@ -3,10 +3,15 @@
 import stat
 from pathlib import Path
 
-from nodeagent.core.errors import NodeAgentError
+from nodeagent.core.errors import NodeAgentError, TableError
 
 LIMIT_BYTES = 10 * 1024 * 1024
 """Upper bound of a configuration file; upstream reads its own with the same limit (chip-faults 6.1)."""
+
+SHIPPED_TABLES = ("chip.yaml", "link.yaml")
+"""Fault tables of the package, in loading order."""
+VOCABULARY = "vocabulary.yaml"
+"""The words that name unlisted codes; only `explain` and `table` need it."""
 
 
 def read_text(path: str | Path, limit_bytes: int = LIMIT_BYTES, error: type[NodeAgentError] = NodeAgentError) -> str:
@@ -40,6 +45,17 @@ def read_text(path: str | Path, limit_bytes: int = LIMIT_BYTES, error: type[Node
     except UnicodeDecodeError as problem:
         line = content.count(b"\n", 0, problem.start) + 1
         raise error(f"{name} is not UTF-8 text (line {line})") from None
+
+
+def read_shipped(name: str) -> tuple[str, str]:
+    """Label and text of a file that comes with the package, for `load_table` and `load_vocabulary`.
+
+    name: one of SHIPPED_TABLES, or VOCABULARY. Raises TableError when the installation lacks it.
+    """
+    package = Path(__file__).resolve().parent.parent
+    installed = package / "fault_codes" / name
+    path = installed if installed.exists() else package.parent / "fault_codes" / name
+    return f"fault_codes/{name}", read_text(path, error=TableError)
 
 
 def _size_text(size_bytes: int) -> str:

@@ -1,0 +1,134 @@
+"""All settings: one dataclass per area, each field with unit, range and a sentence.
+
+docs/configuration.md is generated from here (`nodeagent config docs`). Sources, later ones win: defaults, the YAML
+file, the environment (`NODEAGENT_<AREA>_<KEY>`, and `NODE_NAME`), flags (`--set area.key=value`).
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+def setting(
+    default: Any,
+    doc: str,
+    *,
+    unit: str = "",
+    low: float | None = None,
+    high: float | None = None,
+    choices: tuple[str, ...] = (),
+    env: str = "",
+) -> Any:
+    """A dataclass field with the facts that checking and the reference page need. Bounds are inclusive."""
+    facts = {"doc": doc, "unit": unit, "low": low, "high": high, "choices": choices, "env": env}
+    return field(default=default, metadata=facts)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSettings:
+    """Which node this is."""
+
+    name: str = setting("", "Name of the Kubernetes node; part of the name of every published object.", env="NODE_NAME")
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """What is logged, and how."""
+
+    level: str = setting("info", "Least serious line that is written.", choices=("debug", "info", "warning", "error"))
+    format: str = setting("text", "`text` for people, `json` for machines.", choices=("text", "json"))
+
+
+@dataclass(frozen=True, slots=True)
+class DriverSettings:
+    """The DCMI library and the host process around it."""
+
+    library: str = setting("", "Path of libdcmi.so. Empty: LD_LIBRARY_PATH, then the loader's cache.")
+    trust_library: bool = setting(
+        False, "Load `library` although others than root could have written it. For dry runs and tests only."
+    )
+    generation: str = setting(
+        "auto", "API generation: v1 (before Ascend 950), v2 (950), or try v1 first.", choices=("auto", "v1", "v2")
+    )
+    call_deadline_s: float = setting(
+        5.0,
+        "Longest time a query of one chip may take before its host is replaced and the chip left alone.",
+        unit="s",
+        low=0.1,
+        high=60,
+    )
+    init_deadline_s: float = setting(
+        120.0, "Longest time loading and initialising the library may take.", unit="s", low=1, high=600
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ChipSettings:
+    """How often chips are asked."""
+
+    health_period_s: float = setting(5.0, "Card-drop check of each chip.", unit="s", low=0.5, high=300)
+    poll_period_s: float = setting(
+        5.0, "Code list of each chip while fault events are not subscribed.", unit="s", low=0.5, high=300
+    )
+    full_query_period_s: float = setting(
+        300.0,
+        "Code list of each chip while events are subscribed: repairs lost messages in both directions.",
+        unit="s",
+        low=1,
+        high=300,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FaultSettings:
+    """The fault table."""
+
+    site_file: str = setting("", "YAML file laid over the shipped fault tables, merged by code and field.")
+
+
+@dataclass(frozen=True, slots=True)
+class PublishSettings:
+    """Where the objects go."""
+
+    target: str = setting(
+        "kubernetes",
+        "`kubernetes` writes ConfigMaps, `directory` files that kubectl can apply, `stdout` prints them.",
+        choices=("kubernetes", "directory", "stdout"),
+    )
+    directory: str = setting("", "Folder for target `directory`: DIR/<namespace>/<name>.yaml.")
+    min_distance_s: float = setting(
+        1.0,
+        "Least time between two writes of one object; the first after quiet is not delayed.",
+        unit="s",
+        low=0.02,
+        high=60,
+    )
+    refresh_period_s: float = setting(
+        300.0, "An unchanged object is written again after this time.", unit="s", low=10, high=300
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MockSettings:
+    """The pretended node of a dry run."""
+
+    node: str = setting("a2", "Profile name (310, 310p, 910a, a2, a3, 950) or a YAML node description.")
+    timeline: str = setting("", "YAML file with what happens to the pretended node, and when.")
+    socket: str = setting(
+        "", "Control socket of a mock node that runs already; empty: start one.", env="NODEAGENT_MOCK_SOCKET"
+    )
+    time_factor: float = setting(
+        1.0, "How many times as fast policy time runs in a dry run; deadlines and writes stay real.", low=0.1, high=3600
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that can be set."""
+
+    node: NodeSettings = NodeSettings()
+    log: LogSettings = LogSettings()
+    driver: DriverSettings = DriverSettings()
+    chips: ChipSettings = ChipSettings()
+    faults: FaultSettings = FaultSettings()
+    publish: PublishSettings = PublishSettings()
+    mock: MockSettings = MockSettings()
