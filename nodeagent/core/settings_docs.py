@@ -22,6 +22,8 @@ publish:
 ```
 """
 
+_TABLE_HEAD = "| key | default | range | environment | meaning |\n|---|---|---|---|---|\n"
+
 
 def configuration_page() -> str:
     """Markdown text of docs/configuration.md."""

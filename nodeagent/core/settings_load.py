@@ -42,7 +42,7 @@ def all_fields() -> list[Field]:
     """Every setting in the order of its declaration."""
     found = []
     for area in fields(Settings):
-        part = area.default
+        part: Any = area.default
         for key in fields(part):
             found.append(Field(area.name, key.name, type(key.default), key.default, key.metadata))
     return found

@@ -71,7 +71,7 @@ class FaultTable:
 
     @property
     def version(self) -> str:
-        """Twelve hex digits, a digest of all texts the table was made from."""
+        """Eight hex digits, a checksum of all texts the table was made from."""
         return self._content.version
 
     @property
@@ -160,10 +160,19 @@ def load_table(documents: Sequence[Document], texts: bool = True) -> tuple[Fault
 
 
 def lint(label: str, text: str, base: FaultTable | None = None) -> list[Finding]:
-    """Every problem of one table file, warnings included, in file order; an empty list when it is clean.
+    """Every problem of one table file, warnings included, in line order; an empty list when it is clean.
 
     base: the table below, which a site file needs where it changes only some fields of a record.
     """
+    return lint_all([(label, text)], base)
+
+
+def lint_all(documents: Sequence[Document], base: FaultTable | None = None) -> list[Finding]:
+    """As `lint`, for several files of which each goes on top of those before it; file by file."""
     merger = Merger(Content() if base is None else base._content, texts=False)
-    merger.add(label, text)
-    return sorted(merger.findings, key=lambda finding: finding.place.line)
+    found: list[Finding] = []
+    for label, text in documents:
+        before = len(merger.findings)
+        merger.add(label, text)
+        found += sorted(merger.findings[before:], key=lambda finding: finding.place.line)
+    return found

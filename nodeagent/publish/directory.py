@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 from nodeagent.core.errors import PublishError, ReadBackError
+from nodeagent.core.files import read_text
 from nodeagent.publish.manifest import from_yaml, to_yaml
 from nodeagent.publish.targets import identity
 
@@ -37,11 +38,11 @@ class DirectoryTarget:
         """
         path = self._path(namespace, name)
         try:
-            text = path.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return None
-        except (OSError, UnicodeDecodeError) as error:
-            raise ReadBackError(f"{path} cannot be read: {error}") from error
+            if not path.exists():
+                return None
+        except OSError as error:
+            raise ReadBackError(f"{path} cannot be read: {error.strerror or error}") from error
+        text = read_text(path, error=ReadBackError)
         try:
             return from_yaml(text)
         except ReadBackError as error:

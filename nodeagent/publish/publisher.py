@@ -163,7 +163,7 @@ class Publisher:
             self._status = PublisherStatus(
                 self._book.pending, self._generation, self._last_success, self._book.failures, self._problem
             )
-            self._clock.wait(self._wake, wait_s)
+            self._wake.wait(wait_s)
             self._wake.clear()
 
     def _survive(self, error: Exception) -> float:
