@@ -95,6 +95,9 @@ class PublishSettings:
         choices=("kubernetes", "directory", "stdout"),
     )
     directory: str = setting("", "Folder for target `directory`: DIR/<namespace>/<name>.yaml.")
+    kubeconfig: str = setting(
+        "", "kubeconfig file for target `kubernetes`. Empty: the service account of the pod we run in."
+    )
     min_distance_s: float = setting(
         1.0,
         "Least time between two writes of one object; the first after quiet is not delayed.",

@@ -5,8 +5,8 @@ the child ends. `FakeChipDriver` (nodeagent.drivers.fake) offers the same on a p
 """
 
 import os
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from nodeagent.core.codes import CARD_DROPPED
@@ -83,13 +83,17 @@ Connect = Callable[[Callable[[DriverNews], None]], ChipDriver]
 
 @dataclass(frozen=True, slots=True)
 class DcmiSettings:
-    """library: path, empty = search. trust: skip the ownership check. Deadlines in real seconds."""
+    """library: path, empty = search. trust: skip the ownership check. Deadlines in real seconds.
+
+    environment: variables for the driver host beside our own.
+    """
 
     library: str = ""
     trust: bool = False
     generation: str = "auto"
     call_deadline_s: float = 5.0
     init_deadline_s: float = 120.0
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 class HostedChips:
@@ -102,7 +106,10 @@ class HostedChips:
         self._on_news = on_news
         self._v2 = False
         self._host = DriverHost(
-            HostSpec(name, "nodeagent.drivers.dcmi_adapter:DcmiAdapter"), reaper, self._events, self._gone
+            HostSpec(name, "nodeagent.drivers.dcmi_adapter:DcmiAdapter", settings.environment),
+            reaper,
+            self._events,
+            self._gone,
         )
 
     @property

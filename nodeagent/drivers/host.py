@@ -6,14 +6,15 @@ die (D state) is abandoned and counted; while too many such children live, no ne
 """
 
 import contextlib
+import os
 import queue
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +36,14 @@ class HostGoneError(HostError):
 
 @dataclass(frozen=True, slots=True)
 class HostSpec:
-    """Which adapter a host runs. name: for logs and the process list. adapter: `package.module:Class`."""
+    """Which adapter a host runs.
+
+    name: for logs and the process list. adapter: `package.module:Class`. environment: variables beside our own.
+    """
 
     name: str
     adapter: str
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 class Reaper:
@@ -103,6 +108,7 @@ class DriverHost:
                 stdin=subprocess.DEVNULL,
                 stdout=2,  # what a vendor library prints must not mix with our own output
                 pass_fds=[child_socket.fileno()],
+                env={**os.environ, **spec.environment},
             )
         self._reader = threading.Thread(target=self._read, name=f"{spec.name}.reader", daemon=True)
         self._reader.start()

@@ -1,0 +1,84 @@
+"""`nodeagent run`: the daemon, in the foreground until SIGTERM or SIGINT."""
+
+import argparse
+import contextlib
+import logging
+import signal
+import threading
+from dataclasses import replace
+
+from nodeagent.cli.common import add_settings_flags, pretended, settings_of
+from nodeagent.core.clock import AcceleratedClock, Clock, SystemClock
+from nodeagent.core.settings import Settings
+from nodeagent.core.settings_load import check_node_name
+from nodeagent.daemon.app import Daemon
+from nodeagent.daemon.build import fault_table, target_of
+from nodeagent.daemon.logs import set_up_logging
+
+log = logging.getLogger("nodeagent.run")
+
+DRY_RUN_DIRECTORY = "nodeagent-dry-run"
+DRY_RUN_NODE = "dry-run-node"
+
+_EPILOG = """\
+examples:
+  nodeagent run --dry-run                                  a pretended A2 node, files in ./nodeagent-dry-run/
+  nodeagent run --dry-run --node a3 --timeline faults.yaml
+  NODE_NAME=worker-1 nodeagent run --config /etc/nodeagent/config.yaml
+
+While a dry run lives, break its hardware from another terminal with the socket that its first line names:
+  NODEAGENT_MOCK_SOCKET=… nodeagent mock raise --chip 3 --code 80E18005
+
+Exit codes: 0 stopped by a signal, 2 could not start (one sentence says why).
+"""
+
+
+def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command to the program's parser."""
+    parser = subparsers.add_parser(
+        "run",
+        help="run the daemon",
+        description="Watch the chips of this node and publish what is wrong with them, until SIGTERM or Ctrl-C.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_settings_flags(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Start the daemon and wait for a signal."""
+    settings = settings_of(arguments)
+    if arguments.dry_run:
+        settings = _dry_run_defaults(settings)
+    check_node_name(settings.node.name)
+    set_up_logging(settings.log.level, settings.log.format)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    with contextlib.ExitStack() as stack:
+        clock: Clock = SystemClock()
+        if arguments.dry_run:
+            settings = stack.enter_context(pretended(settings))
+            clock = AcceleratedClock(settings.mock.time_factor) if settings.mock.time_factor != 1 else clock
+            log.info("dry run mock_node=%s NODEAGENT_MOCK_SOCKET=%s", settings.mock.node, settings.mock.socket)
+        table, warnings = fault_table(settings)
+        for warning in warnings:
+            log.warning("fault table: %s", warning)
+        target = target_of(settings)
+        daemon = Daemon(settings, table, target, clock)
+        log.info("starting node=%s target=%s fault_table=%s", settings.node.name, target.describe(), table.version)
+        daemon.start()
+        stop.wait()
+        daemon.stop()
+    return 0
+
+
+def _dry_run_defaults(settings: Settings) -> Settings:
+    """Where nothing else was said: no cluster, a folder beside us, a name of its own."""
+    publish, node = settings.publish, settings.node
+    if publish.target == "kubernetes":
+        publish = replace(publish, target="directory", directory=publish.directory or DRY_RUN_DIRECTORY)
+    if not node.name:
+        node = replace(node, name=DRY_RUN_NODE)
+    return replace(settings, publish=publish, node=node)

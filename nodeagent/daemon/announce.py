@@ -1,0 +1,58 @@
+"""From what a step found to what people and metrics hear of it. Pure."""
+
+from collections.abc import Callable, Iterable
+
+from nodeagent.core.telemetry import Event, EventReason
+from nodeagent.policy.state import Change, ChangeKind
+
+MAX_EVENTS_PER_STEP = 50
+"""A storm is told by its first events and a number (lesson 53)."""
+
+Names = Callable[[int], str]
+"""English name of a code, empty when unknown."""
+
+_REASONS = {
+    ChangeKind.OCCURRED: EventReason.FAULT_OCCURRED,
+    ChangeKind.RECOVERED: EventReason.FAULT_RECOVERED,
+    ChangeKind.VANISHED: EventReason.FAULT_RECOVERED,
+    ChangeKind.NOTICED: EventReason.FAULT_NOTICED,
+    ChangeKind.NOTICE_DROPPED: EventReason.NOTICE_DROPPED,
+    ChangeKind.SILENT: EventReason.CHIP_SILENT,
+    ChangeKind.ANSWERS: EventReason.CHIP_ANSWERS,
+}
+_WARNINGS = frozenset({ChangeKind.OCCURRED, ChangeKind.NOTICED, ChangeKind.NOTICE_DROPPED, ChangeKind.SILENT})
+
+
+def events_of(changes: Iterable[Change], text_of: Callable[[int], str], name_of: Names) -> list[Event]:
+    """Events for the changes of one step, at most MAX_EVENTS_PER_STEP and one that counts the rest."""
+    events: list[Event] = []
+    left_out = 0
+    for change in changes:
+        reason = _REASONS.get(change.kind)
+        if reason is None:
+            continue
+        if len(events) >= MAX_EVENTS_PER_STEP:
+            left_out += 1
+            continue
+        events += _events(change, reason, text_of, name_of)
+    if left_out:
+        events.append(
+            Event(EventReason.FAULT_OCCURRED, f"and {left_out} more changes in the same moment", warning=True)
+        )
+    return events
+
+
+def _events(change: Change, reason: EventReason, text_of: Callable[[int], str], name_of: Names) -> list[Event]:
+    subject = str(change.chip) if change.chip else ""
+    warning = change.kind in _WARNINGS
+    if change.code is None:
+        return [Event(reason, change.detail, warning, subject)]
+    text = text_of(change.code)
+    level = change.level.text if change.level is not None else ""
+    name = name_of(change.code) or "not in the fault table"
+    message = f"{text} {name}, level {level}" + (f", {change.detail}" if change.detail else "")
+    events = [Event(reason, message, warning, subject)]
+    if not change.known and change.kind in (ChangeKind.OCCURRED, ChangeKind.NOTICED):
+        advice = f"code {text} is in no fault table and counts as {level}; add it to faults.site_file"
+        events.append(Event(EventReason.UNKNOWN_CODE, advice, True, subject))
+    return events

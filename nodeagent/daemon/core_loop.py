@@ -1,0 +1,161 @@
+"""The core loop: the only owner of the state. Observations in, views out.
+
+The inbox is bounded: a source that is faster than the policy waits, its ring overflows, and a full query repairs
+what was lost. Acknowledgements do not wait in it; only the latest counts.
+"""
+
+import logging
+import queue
+import threading
+from collections.abc import Callable, Sequence
+
+from nodeagent.core.clock import Clock, Instant, monotonic_s
+from nodeagent.core.levels import Level, Plane
+from nodeagent.core.model import NodeView
+from nodeagent.core.observation import Acknowledged, CarriedOver, Observation
+from nodeagent.core.telemetry import EventSink, Metrics
+from nodeagent.daemon.announce import Names, events_of
+from nodeagent.policy.engine import Step, step
+from nodeagent.policy.judge import Levels
+from nodeagent.policy.state import ChangeKind, NodeState
+
+log = logging.getLogger("nodeagent.core")
+
+INBOX_BATCHES = 256
+MAX_BATCH = 10_000
+
+_COUNTED = {
+    ChangeKind.UNATTRIBUTED: "unattributed_events_total",
+    ChangeKind.DISCARDED: "discarded_events_total",
+    ChangeKind.NOTICE_DROPPED: "notices_dropped_total",
+}
+
+
+class CoreLoop:
+    """Runs the engine.
+
+    on_view: takes each new view, never blocks. on_restored: called once, after the step that took in what our
+    last published object said, so that nothing is published before it.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        levels: Levels,
+        name_of: Names,
+        on_view: Callable[[NodeView], None],
+        on_restored: Callable[[], None],
+        events: EventSink,
+        metrics: Metrics,
+    ) -> None:
+        self._clock = clock
+        self._levels = levels
+        self._name_of = name_of
+        self._on_view = on_view
+        self._on_restored = on_restored
+        self._events = events
+        self._metrics = metrics
+        self._inbox: queue.Queue[Sequence[Observation]] = queue.Queue(INBOX_BATCHES)
+        self._acknowledged = 0
+        self._ack_waits = threading.Event()
+        self._stopping = threading.Event()
+        self._state = NodeState()
+        self._wake_at_ms: int | None = None
+        self.last_step_s = monotonic_s()
+
+    def submit(self, observations: Sequence[Observation]) -> None:
+        """Hand over observations; waits while the inbox is full."""
+        self._inbox.put(observations)
+
+    def acknowledge(self, generation: int, _at: Instant) -> None:
+        """A target has the content of this view; never blocks."""
+        self._acknowledged = max(self._acknowledged, generation)
+        self._ack_waits.set()
+        self._poke()
+
+    def stop(self) -> None:
+        """Make `run` return."""
+        self._stopping.set()
+        self._poke()
+
+    @property
+    def view(self) -> NodeView | None:
+        """The latest view, None before the first complete query."""
+        return self._state.view
+
+    def run(self) -> None:
+        """Step whenever there is something to take in, until `stop`."""
+        while not self._stopping.is_set():
+            batch = self._gather()
+            now = self._clock.now()
+            due = self._wake_at_ms is not None and now.mono_ms >= self._wake_at_ms
+            if batch or due:
+                self._step(batch, now)
+            self.last_step_s = monotonic_s()
+
+    def _poke(self) -> None:
+        """Wake the loop; a full inbox will wake it anyway."""
+        try:
+            self._inbox.put_nowait(())
+        except queue.Full:
+            return
+
+    def _gather(self) -> list[Observation]:
+        """Everything that waits, up to MAX_BATCH; blocks until there is something or the engine wants a step."""
+        batch: list[Observation] = []
+        try:
+            batch += self._inbox.get(timeout=self._timeout_s())
+            while len(batch) < MAX_BATCH:
+                batch += self._inbox.get_nowait()
+        except queue.Empty:
+            pass  # nothing more waits
+        if self._ack_waits.is_set():
+            self._ack_waits.clear()
+            batch.append(Acknowledged(self._acknowledged, self._clock.now()))
+        return batch
+
+    def _timeout_s(self) -> float | None:
+        if self._wake_at_ms is None:
+            return None
+        return self._clock.real_s((self._wake_at_ms - self._clock.now().mono_ms) / 1000)
+
+    def _step(self, batch: list[Observation], now: Instant) -> None:
+        started_s = monotonic_s()
+        result = step(self._state, batch, now, self._levels)
+        self._metrics.observe("core_step_seconds", monotonic_s() - started_s)
+        self._metrics.set("core_loop_batch", len(batch))
+        self._state = result.state
+        self._wake_at_ms = result.wake_at_mono_ms
+        if result.view is not None:
+            self._on_view(result.view)
+            self._measure(result.view)
+        if any(isinstance(o, CarriedOver) for o in batch):
+            self._on_restored()
+        self._announce(result)
+
+    def _announce(self, result: Step) -> None:
+        for change in result.changes:
+            if change.kind in (ChangeKind.INVENTORY, ChangeKind.COMPLETE):
+                log.info("%s: %s", change.kind.value, change.detail)
+            if (name := _COUNTED.get(change.kind)) is not None:
+                self._metrics.count(name)
+            if change.kind is ChangeKind.UNATTRIBUTED:
+                log.warning("event ignored code=%X reason=%r", change.code or 0, change.detail)
+            if not change.known and change.code is not None and change.kind is not ChangeKind.RECOVERED:
+                self._metrics.count("unknown_codes_total", code=self._levels.text_of(change.code))
+        for event in events_of(result.changes, self._levels.text_of, self._name_of):
+            self._events.emit(event)
+
+    def _measure(self, view: NodeView) -> None:
+        """Gauges are computed from the view, never toggled by events (lesson 15)."""
+        counts = dict.fromkeys(Level, 0)
+        for chip in view.chips:
+            for fault in chip.faults:
+                counts[fault.level] += 1
+        for level in Level:
+            if level is not Level.NORMAL:
+                self._metrics.set("faults", counts[level], level=level.text)
+        self._metrics.set("chips", len(view.chips))
+        self._metrics.set("chips_silent", sum(c.silent_since_ms is not None for c in view.chips))
+        self._metrics.set("chips_unhealthy", sum(not c.healthy for c in view.chips), plane=Plane.CHIP.value)
+        self._metrics.set("chips_unhealthy", sum(not c.network_healthy for c in view.chips), plane=Plane.NETWORK.value)
