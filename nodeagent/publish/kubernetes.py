@@ -192,7 +192,8 @@ class KubernetesTarget:
                     client_configuration=configuration,
                     persist_config=False,
                 )
-        except (ConfigException, OSError, ValueError, yaml.YAMLError) as error:
+        except (ConfigException, OSError, ValueError, TypeError, KeyError, AttributeError, yaml.YAMLError) as error:
+            # The package does not check the shape of a kubeconfig: a wrong one shows in any of these.
             source = self._kubeconfig or "the service account of the pod"
             raise NoAnswerError(f"{source} gives no access to a cluster: {error}") from error
         # The publisher repeats with back-off; retries inside the transport would only stretch the time-outs.

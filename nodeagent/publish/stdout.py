@@ -12,7 +12,7 @@ class StdoutTarget:
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
-    def read(self, namespace: str, name: str) -> dict[str, object] | None:  # noqa: ARG002 - the protocol's arguments
+    def read(self, namespace: str, name: str) -> dict[str, object] | None:
         """A stream holds nothing that could be read back: None."""
         return None
 

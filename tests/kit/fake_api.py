@@ -31,7 +31,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Request:
-    """One request as it arrived."""
+    """One request as it arrived; names of headers in lower case."""
 
     method: str
     path: str
@@ -129,7 +129,7 @@ class _Handler(BaseHTTPRequestHandler):
         api = self.server.api
         length = int(self.headers.get("Content-Length") or 0)
         body = json.loads(self.rfile.read(length)) if length else None
-        request = Request(self.command, self.path, dict(self.headers), body)
+        request = Request(self.command, self.path, {name.lower(): value for name, value in self.headers.items()}, body)
         api.requests.append(request)
         answer = api.take_scripted(request.method)
         if answer is None:
