@@ -17,6 +17,7 @@ from nodeagent.mock.functions import NOT_EXIST, NOT_SUPPORTED, OCCUPIED
 from nodeagent.mock.pingmesh import PingmeshTasks
 from nodeagent.mock.rules import CallRules, Disturbance
 from nodeagent.mock.spec import NodeSpec, is_supported
+from nodeagent.mock.state import describe
 from nodeagent.mock.storm import Storm
 
 Listener = Callable[[MockEvent], None]
@@ -121,6 +122,11 @@ class MockNode:
             for chip in self.chips.values()
             for fault in chip.faults.values()
         ]
+
+    @property
+    def event_count(self) -> int:
+        """How many events there were so far, those nobody listened to included."""
+        return self._token
 
     # Actions
 
@@ -244,6 +250,10 @@ class MockNode:
         self.pings.chip_was_reset(logic_id)
         chip.start_reset(now_ms)
         return []
+
+    def state(self) -> dict[str, object]:
+        """The node as plain JSON values; see `nodeagent.mock.state`."""
+        return describe(self)
 
     def pump(self) -> int | None:
         """Let happen what is due by now; returns the milliseconds until something is due again, None for never."""

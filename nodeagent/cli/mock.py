@@ -1,0 +1,260 @@
+"""`nodeagent mock`: serve a pretended node, and do things to it."""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from nodeagent.core.errors import MockError
+from nodeagent.mock.actions import ACTIONS, Action, Param
+from nodeagent.mock.client import MockControl, MockUnreachable, injected
+from nodeagent.mock.kinds import FLAG, SEVERITY, UP_DOWN
+from nodeagent.mock.launch import SOCKET_VARIABLE, library_dir
+from nodeagent.mock.serve import serve
+from nodeagent.mock.spec import NodeSpec
+
+EXIT_OK, EXIT_REFUSED, EXIT_UNREACHABLE = 0, 1, 2
+
+_EPILOG = """\
+a first walk, in two terminals:
+  nodeagent mock serve --node a2                   prints two lines to export; do so in the other terminal
+  nodeagent mock raise --chip 3 --code 80E18005    and see what your program makes of it
+  nodeagent mock state
+
+docs/mock.md tells the whole story.
+"""
+
+
+def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command `mock` with all its sub-commands."""
+    top = subparsers.add_parser(
+        "mock",
+        help="a pretended node for tests and demonstrations",
+        description="Serve a pretended Ascend node to any program that uses libdcmi.so, and do things to it.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_serving(commands)
+    for action in ACTIONS.values():
+        _add_action(commands, action)
+    _add_reports(commands)
+
+
+def _command(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    name: str,
+    text: str,
+    example: str,
+    run: Callable[[argparse.Namespace], int],
+    *,
+    socket: bool = True,
+) -> argparse.ArgumentParser:
+    """A sub-command with its example; handlers get an exit code for refusals and unreachable servers here."""
+    parser = commands.add_parser(
+        name,
+        help=text,
+        description=text[0].upper() + text[1:] + ".",
+        epilog=f"example:\n  {example}\n",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    if socket:
+        parser.add_argument(
+            "--socket", default=os.environ.get(SOCKET_VARIABLE, ""), help=f"of the server (default: {SOCKET_VARIABLE})"
+        )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _add_serving(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    _command(commands, "path", "print the folder of the mock library", "nodeagent mock path", _path, socket=False)
+    serving = _command(
+        commands,
+        "serve",
+        "hold the state of a pretended node and answer the mock library",
+        "nodeagent mock serve --node a3 --socket /tmp/a3.sock",
+        _serve,
+    )
+    serving.add_argument(
+        "--node", default="", metavar="PROFILE|FILE", help="310, 310p, 910a, a2, a2-card, a3, 950 or a YAML file"
+    )
+    serving.add_argument("--timeline", default="", metavar="FILE", help="play this timeline from the start")
+    serving.add_argument("--log-calls", default="", metavar="FILE", help="append every library call as a JSON line")
+    play = _command(
+        commands,
+        "play",
+        "play the timeline of a file on a served node and wait for its end",
+        "nodeagent mock play storm.yaml",
+        _play,
+    )
+    play.add_argument("file", metavar="FILE", help="YAML file with a timeline")
+
+
+def _add_action(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", action: Action) -> None:
+    parser = _command(commands, action.name, action.help, action.example, _act)
+    parser.set_defaults(action=action)
+    for param in action.params:
+        _add_parameter(parser, param)
+
+
+def _add_parameter(parser: argparse.ArgumentParser, param: Param) -> None:
+    text = param.help
+    if param.kind is FLAG:
+        text += f" (default: {'true' if param.default else 'false'})"
+    elif param.kind is SEVERITY:
+        text += f" (default: {('hint', 'minor', 'major', 'critical')[param.default]})"
+    parser.add_argument(
+        "--" + param.name.replace("_", "-"),
+        dest=f"param_{param.name}",
+        type=param.kind.from_text,
+        required=param.required,
+        metavar="up|down" if param.kind is UP_DOWN else param.kind.name.upper(),
+        help=text.replace("%", "%%"),
+    )
+
+
+def _add_reports(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    state = _command(
+        commands, "state", "show the chips, rules and subscribers of a served node", "nodeagent mock state", _state
+    )
+    state.add_argument("--output", choices=("table", "json"), default="table", help="default: table")
+    log = _command(commands, "log", "switch the log of library calls", "nodeagent mock log on", _log)
+    log.add_argument("switch", choices=("on", "off"))
+    calls = _command(
+        commands,
+        "calls",
+        "show logged library calls, oldest first",
+        "nodeagent mock calls --function dcmi_get_device_health --count 20",
+        _calls,
+    )
+    calls.add_argument("--count", type=int, default=100, help="the newest so many (default: 100)")
+    calls.add_argument("--function", help="only this one, named as it was called")
+    calls.add_argument("--clear", action="store_true", help="forget the logged calls afterwards")
+    calls.add_argument("--output", choices=("table", "json"), default="table", help="default: table")
+
+
+def _path(_args: argparse.Namespace) -> int:
+    print(library_dir())
+    return EXIT_OK
+
+
+def _serve(args: argparse.Namespace) -> int:
+    folder = library_dir()
+    socket = args.socket or str(Path(tempfile.gettempdir()) / f"nodeagent-mock-{os.getuid()}.sock")
+
+    def ready(spec: NodeSpec) -> None:
+        product = spec.product
+        print(
+            f"serving {product.title} ({spec.profile}, {spec.chips} chips) at {socket}; in the client's shell:\n"
+            f"export LD_LIBRARY_PATH={folder}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}} {SOCKET_VARIABLE}={socket}",
+            flush=True,
+        )
+
+    serve(socket, args.node, args.timeline, args.log_calls, ready)
+    return EXIT_OK
+
+
+def _act(args: argparse.Namespace) -> int:
+    action: Action = args.action
+    fields = {param.name: getattr(args, f"param_{param.name}") for param in action.params}
+    return _with_control(args, lambda control: _report(control.command(action.name, **fields)))
+
+
+def _report(answer: dict[str, Any]) -> None:
+    for event in injected(answer):
+        head = f"event {event.token}: {event.code} on chip {event.chip}"
+        if not event.callbacks and not event.missing:
+            print(f"{head}, nobody is subscribed")
+        for callback in event.callbacks:
+            moment = f"{callback.wall_ns / 1e9:.6f}"
+            print(f"{head}, callback in process {callback.pid} at {moment} after {callback.delay_ms:.3f} ms")
+        if event.missing:
+            print(f"{head}, {event.missing} subscribers have not taken it yet")
+    if "storm_events" in answer:
+        print(f"storm of {answer['storm_events']} events begun; `nodeagent mock state` tells how far it is")
+
+
+def _play(args: argparse.Namespace) -> int:
+    def play(control: MockControl) -> None:
+        answer = control.play(args.file)
+        print(f"played {answer['entries']} entries of {args.file}")
+        if answer["problems"]:
+            raise MockError("; ".join(answer["problems"]))
+
+    return _with_control(args, play)
+
+
+def _state(args: argparse.Namespace) -> int:
+    def show(control: MockControl) -> None:
+        state = control.state()
+        if args.output == "json":
+            print(json.dumps(state, indent=2))
+            return
+        print(f"{state['title']} ({state['profile']}), {state['events']} events so far")
+        rows = [("chip", "card", "dev", "phy", "name", "health", "link", "gateway", "boot", "codes")]
+        for chip in state["chips"]:
+            health = "dropped" if chip["dropped"] else ("ok", "minor", "major", "critical")[chip["health"]]
+            cells = (chip["chip"], chip["card"], chip["device"], chip["phy_id"], chip["name"], health)
+            cells += (chip["link"], chip["gateway"], chip["boot_status"], " ".join(chip["codes"]) or "-")
+            rows.append(tuple(str(cell) for cell in cells))
+        _print_table(rows)
+        for rule in state["rules"]:
+            where = "any chip" if rule["chip"] is None else f"chip {rule['chip']}"
+            print(f"rule: {rule['kind']} {rule['function']} on {where}, value {rule['value']}, times {rule['times']}")
+        for storm in state["storms"]:
+            print(f"storm: {storm['sent']} of {storm['total']} events sent")
+        for entry in state["subscribers"]:
+            print(
+                f"subscriber: process {entry['pid']}, {entry['delivered']} delivered, {entry['dropped']} dropped, "
+                f"{entry['waiting']} waiting, delay mean {entry['delay_mean_ms']:.3f} ms, "
+                f"max {entry['delay_max_ms']:.3f} ms"
+            )
+        for problem in state["problems"]:
+            print(f"problem: {problem}")
+
+    return _with_control(args, show)
+
+
+def _log(args: argparse.Namespace) -> int:
+    return _with_control(args, lambda control: control.log_calls(args.switch == "on"))
+
+
+def _calls(args: argparse.Namespace) -> int:
+    def show(control: MockControl) -> None:
+        calls = control.calls(args.count, function=args.function, clear=args.clear)
+        if args.output == "json":
+            print(json.dumps(calls, indent=2))
+            return
+        rows = [("wall ms", "process", "function", "arguments", "rc")]
+        for call in calls:
+            words = " ".join(str(value) for value in call["args"]) or "-"
+            rows.append((str(call["wall_ms"]), str(call["pid"]), call["function"], words, str(call["rc"])))
+        _print_table(rows)
+
+    return _with_control(args, show)
+
+
+def _with_control(args: argparse.Namespace, use: Callable[[MockControl], None]) -> int:
+    """Exit code of something done over a control connection; errors become one sentence on stderr."""
+    try:
+        if not args.socket:
+            raise MockUnreachable("no socket is named", f"give --socket or export {SOCKET_VARIABLE}")
+        with MockControl(args.socket) as control:
+            use(control)
+    except MockUnreachable as error:
+        print(f"nodeagent: {error}", file=sys.stderr)
+        return EXIT_UNREACHABLE
+    except MockError as error:
+        print(f"nodeagent: {error}", file=sys.stderr)
+        return EXIT_REFUSED
+    return EXIT_OK
+
+
+def _print_table(rows: list[tuple[str, ...]]) -> None:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

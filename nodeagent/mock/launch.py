@@ -1,0 +1,125 @@
+"""Run a mock node server as a child process, for dry runs, tests and benchmarks."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from types import TracebackType
+
+import nodeagent
+from nodeagent.core.errors import MockError
+from nodeagent.mock.client import MockControl
+
+SOCKET_VARIABLE = "NODEAGENT_MOCK_SOCKET"
+_START_LIMIT_S = 30.0
+_STOP_LIMIT_S = 10.0
+_CHILD = (
+    "import sys; root, *words = sys.argv[1:]; sys.path.insert(0, root); "
+    "from nodeagent.mock.serve import child; sys.exit(child(words))"
+)
+
+
+def library_dir() -> Path:
+    """The folder of the installed mock library.
+
+    Raises MockError when the package was not installed by its build (as in a bare source tree).
+    """
+    folder = Path(nodeagent.__file__).resolve().parent / "mocklib"
+    if not (folder / "libdcmi.so").is_file():
+        raise MockError(f"there is no mock library in {folder}", "install the package: pip install .")
+    return folder
+
+
+class MockServer:
+    """A served node in a child process, which ends with this process however that ends.
+
+    socket: path of its socket. pid: process id of the server.
+    """
+
+    def __init__(self, child: subprocess.Popen[bytes], socket: str, cleanup: contextlib.ExitStack) -> None:
+        self.socket = socket
+        self.pid = child.pid
+        self._child = child
+        self._cleanup = cleanup
+
+    @classmethod
+    def start(
+        cls,
+        node: str | Path = "a2",
+        timeline: str | Path | None = None,
+        *,
+        socket: str | Path | None = None,
+        log_calls: str | Path | None = None,
+    ) -> "MockServer":
+        """Start a server and wait until it answers.
+
+        node: profile, installed description or YAML file. timeline: YAML file to play from now.
+        socket: where to serve, default in a folder of its own that `stop` removes.
+        log_calls: file that gets a JSON line for every library call.
+        Raises MockError with the child's own words when it does not start.
+        """
+        with contextlib.ExitStack() as cleanup:
+            if socket is None:
+                folder = cleanup.enter_context(tempfile.TemporaryDirectory(prefix="nodeagent-mock-"))
+                socket = Path(folder) / "socket"
+            words = [str(socket), str(node), str(timeline or ""), str(log_calls or "")]
+            root = str(Path(nodeagent.__file__).resolve().parent.parent)
+            child = subprocess.Popen(
+                [sys.executable, "-I", "-c", _CHILD, root, *words],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
+            _wait_until_ready(child)
+            return cls(child, str(socket), cleanup.pop_all())
+
+    def stop(self) -> None:
+        """End the child; nothing happens when it has ended."""
+        self._child.terminate()
+        try:
+            self._child.communicate(timeout=_STOP_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            self._child.communicate()
+        except ValueError:
+            return  # stopped before: its pipes are closed
+        self._cleanup.close()
+
+    def control(self) -> MockControl:
+        """A new control connection."""
+        return MockControl(self.socket)
+
+    def environment(self) -> dict[str, str]:
+        """The environment for a client process: ours, with the library folder first and the socket named."""
+        path = os.environ.get("LD_LIBRARY_PATH", "")
+        folders = f"{library_dir()}:{path}" if path else str(library_dir())
+        return {**os.environ, "LD_LIBRARY_PATH": folders, SOCKET_VARIABLE: self.socket}
+
+    def __enter__(self) -> "MockServer":
+        """The running server."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop."""
+        self.stop()
+
+
+def _wait_until_ready(child: subprocess.Popen[bytes]) -> None:
+    if child.stdout is None:
+        raise MockError("the mock node server has no output to read")
+    guard = threading.Timer(_START_LIMIT_S, child.kill)
+    guard.start()
+    try:
+        line = child.stdout.readline()
+    finally:
+        guard.cancel()
+    if not line.startswith(b"ready"):
+        child.kill()
+        _, complaint = child.communicate()
+        words = complaint.decode(errors="replace").strip().splitlines()
+        raise MockError("the mock node server did not start: " + (words[-1] if words else "it said nothing"))
