@@ -120,7 +120,8 @@ def as_text(found: Look, table: FaultTable) -> str:
         "  ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[-1]]).rstrip() for row in rows
     ]
     product = view.product
-    head = f"{product.family.value}, chip {product.chip_name}, driver {product.driver_version or 'unknown'}, {found.library}"
+    driver = product.driver_version or "unknown"
+    head = f"{product.family.value}, chip {product.chip_name}, driver {driver}, {found.library}"
     return "\n".join([head, *shown, *(f"not identified: {p}" for p in found.problems)])
 
 

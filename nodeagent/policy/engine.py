@@ -95,7 +95,7 @@ class _Work:
         if isinstance(observation, InventorySeen):
             self._inventory(observation)
         elif isinstance(observation, CarriedOver):
-            self.carried = observation.faults
+            self._carried_over(observation)
         elif isinstance(observation, SourceComplete):
             self._complete(observation)
         elif isinstance(observation, Acknowledged):
@@ -129,6 +129,14 @@ class _Work:
             f" driver {product.driver_version or 'unknown'}, library generation {product.generation}"
         )
         self.changes.append(Change(ChangeKind.INVENTORY, seen.at, detail=text))
+
+    def _carried_over(self, fact: CarriedOver) -> None:
+        """What our last object said counts for chips that are yet to come, or have not answered so far."""
+        self.carried = () if self.inventory else fact.faults
+        for logic_id, chip in list(self.chips.items()):
+            mine = tuple(c for c in fact.faults if c.physical_id == chip.chip.physical_id)
+            if mine and not chip.answered and not chip.faults:
+                self._writable(logic_id).faults = faults.from_carried(chip.chip, mine, fact.at, self.entering).faults
 
     def _complete(self, done: SourceComplete) -> None:
         if not self.complete:
