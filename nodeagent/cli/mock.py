@@ -14,7 +14,6 @@ from nodeagent.mock.actions import ACTIONS, Action, Param
 from nodeagent.mock.client import MockControl, MockUnreachable, injected
 from nodeagent.mock.kinds import FLAG, SEVERITY, UP_DOWN
 from nodeagent.mock.launch import SOCKET_VARIABLE, library_dir
-from nodeagent.mock.serve import serve
 from nodeagent.mock.spec import NodeSpec
 
 EXIT_OK, EXIT_REFUSED, EXIT_UNREACHABLE = 0, 1, 2
@@ -143,6 +142,8 @@ def _path(_args: argparse.Namespace) -> int:
 
 
 def _serve(args: argparse.Namespace) -> int:
+    from nodeagent.mock.serve import serve  # the server is of no use to any other command
+
     folder = library_dir()
     socket = args.socket or str(Path(tempfile.gettempdir()) / f"nodeagent-mock-{os.getuid()}.sock")
 
@@ -195,11 +196,13 @@ def _state(args: argparse.Namespace) -> int:
             print(json.dumps(state, indent=2))
             return
         print(f"{state['title']} ({state['profile']}), {state['events']} events so far")
-        rows = [("chip", "card", "dev", "phy", "name", "health", "link", "gateway", "boot", "codes")]
+        rows: list[tuple[str, ...]] = [
+            ("chip", "card", "dev", "phy", "name", "health", "link", "gateway", "boot", "codes")
+        ]
         for chip in state["chips"]:
             health = "dropped" if chip["dropped"] else ("ok", "minor", "major", "critical")[chip["health"]]
-            cells = (chip["chip"], chip["card"], chip["device"], chip["phy_id"], chip["name"], health)
-            cells += (chip["link"], chip["gateway"], chip["boot_status"], " ".join(chip["codes"]) or "-")
+            cells = [chip[key] for key in ("chip", "card", "device", "phy_id", "name")]
+            cells += [health, chip["link"], chip["gateway"], chip["boot_status"], " ".join(chip["codes"]) or "-"]
             rows.append(tuple(str(cell) for cell in cells))
         _print_table(rows)
         for rule in state["rules"]:
@@ -229,7 +232,7 @@ def _calls(args: argparse.Namespace) -> int:
         if args.output == "json":
             print(json.dumps(calls, indent=2))
             return
-        rows = [("wall ms", "process", "function", "arguments", "rc")]
+        rows: list[tuple[str, ...]] = [("wall ms", "process", "function", "arguments", "rc")]
         for call in calls:
             words = " ".join(str(value) for value in call["args"]) or "-"
             rows.append((str(call["wall_ms"]), str(call["pid"]), call["function"], words, str(call["rc"])))
