@@ -1,0 +1,201 @@
+"""`nodeagent explain`: what a fault code means, offline."""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from typing import cast
+from unicodedata import east_asian_width
+
+from nodeagent.core.codes import parse_code
+from nodeagent.core.errors import TableError, UnknownCodeError
+from nodeagent.core.files import SHIPPED_TABLES, VOCABULARY, read_shipped, read_text
+from nodeagent.policy.table import FaultTable, load_table
+from nodeagent.policy.table_facts import Facts, facts_of
+from nodeagent.policy.unknown import decode
+from nodeagent.policy.vocabulary import load_vocabulary
+
+KNOWN, DECODED_ONLY, NOT_A_CODE = 0, 1, 2
+"""Exit codes; with several codes the largest counts."""
+_LABEL_WIDTH = 13
+_SHARED_LINE = 60  # letters
+
+_EPILOG = """\
+A code may be written in any case, with or without 0x, with blanks, without leading zeros.
+
+examples:
+  nodeagent explain 80E01801
+  nodeagent explain 0x80e01801 81078603 --lang zh
+  nodeagent explain 8F1802FF                      a code in no table: its bits, and its level at each severity
+  nodeagent explain 80E01801 --output json --site-file /etc/nodeagent/faults.yaml
+
+exit codes: 0 all codes are in a table, 1 a code is in no table but can be decoded, 2 a text is not a chip
+fault code, or a table cannot be read
+"""
+
+
+def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command to the program's parser."""
+    parser = subparsers.add_parser(
+        "explain",
+        help="say what a fault code means and how it is levelled",
+        description="Say what chip fault codes mean, in English and Chinese, and how they are levelled."
+        " Works offline from the shipped tables.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("codes", nargs="+", metavar="CODE", help="fault code, for example 80E01801")
+    parser.add_argument("--lang", choices=("en", "zh", "both"), default="both", help="language of texts (both)")
+    parser.add_argument("--output", choices=("text", "json"), default="text", help="form of the answer (text)")
+    parser.add_argument(
+        "--site-file", action="append", default=[], metavar="FILE", help="site table on top; may be repeated"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the explanation of every code; returns the exit code of the epilog.
+
+    Raises TableError when a table cannot be read or is wrong. A text that is no code is one sentence on stderr.
+    """
+    documents = [read_shipped(name) for name in SHIPPED_TABLES]
+    documents += [(path, read_text(path, error=TableError)) for path in arguments.site_file]
+    table, warnings = load_table(documents)
+    vocabulary = load_vocabulary(*read_shipped(VOCABULARY))
+    status = KNOWN
+    explained: list[Facts] = []
+    for text in arguments.codes:
+        try:
+            code = _code_of(text, table)
+        except UnknownCodeError as error:
+            print(f"nodeagent: {error}", file=sys.stderr)
+            status = NOT_A_CODE
+            continue
+        if table.lookup(code) is None:
+            status = max(status, DECODED_ONLY)
+        explained.append(facts_of(code, table, vocabulary, warnings))
+    if arguments.output == "json":
+        print(json.dumps(explained, ensure_ascii=False, indent=2))
+    elif explained:
+        print("\n\n".join(_as_text(facts, arguments.lang) for facts in explained))
+    return status
+
+
+def _code_of(text: str, table: FaultTable) -> int:
+    try:
+        code = parse_code("".join(text.split()))
+    except ValueError:
+        raise UnknownCodeError(f"{text!r} is not a fault code", "codes are hexadecimal, like 80E01801") from None
+    if table.lookup(code) is None and decode(code) is None:
+        raise UnknownCodeError(
+            f"{text!r} is not a chip fault code", "those have 8 digits and begin with 4, 8, 9, A or B"
+        )
+    return code
+
+
+def _as_text(facts: Facts, language: str) -> str:
+    """The facts as a heading and labelled lines; with both languages the Chinese stands beside or below."""
+    indent = " " * len(facts["code"])
+    names = [facts["name"][each] for each in ("en", "zh") if language in (each, "both")]
+    lines = [f"{indent if number else facts['code']}  {name}" for number, name in enumerate(names)]
+    for (english, chinese), value in _rows(facts, language):
+        label = chinese if language == "zh" else english
+        for number, text in enumerate(_in_languages(value, language)):
+            lines.append(f"  {_padded('' if number else label)}{text}")
+    return "\n".join(lines)
+
+
+def _in_languages(value: str | dict[str, str], language: str) -> list[str]:
+    """One text, or one for each language; a short pair shares a line."""
+    if isinstance(value, str):
+        return [value]
+    if language != "both":
+        return [value[language]]
+    english, chinese = value["en"], value["zh"]
+    if english == chinese:
+        return [english]
+    return [f"{english} / {chinese}"] if len(english) + len(chinese) <= _SHARED_LINE else [english, chinese]
+
+
+def _rows(facts: Facts, language: str) -> Iterator[tuple[tuple[str, str], str | dict[str, str]]]:
+    """Label in both languages and value (one text, or one for each language) of every fact that is present."""
+    if facts["level"]:
+        yield ("level", "级别"), _with_meaning(facts, "level", language)
+        yield ("said by", "依据"), facts["level_at"]
+    else:
+        yield ("level", "级别"), _pair("in no table; by severity:", "未在故障表中，按严重程度分级：")
+        for severity, decision in facts["if_unlisted"].items():
+            yield (f"  {severity}", f"  {severity}"), f"{decision['level']} ({decision['place']})"
+    for sentence in facts["warnings"]:
+        yield ("warning", "警告"), sentence
+    for each in facts["suppressed"]:
+        chips = each["chips"] if each["chips"] == "all" else ", ".join(map(str, each["chips"]))
+        where = f"chips {chips}, until {each['until']}: {each['reason']} ({each['said_at']})"
+        yield ("suppressed", "已抑制"), where
+    if facts["recovers"]:
+        yield ("recovers", "恢复对象"), facts["recovers"]
+    yield ("plane", "平面"), _with_meaning(facts, "plane", language)
+    for key, label in _LABELS:
+        if facts.get(key):
+            yield label, _with_meaning(facts, key, language)
+    if facts["bits"]:
+        yield from _bit_rows(facts["bits"])
+
+
+_LABELS = (
+    ("module", ("module", "模块")),
+    ("kind", ("kind", "类型")),
+    ("severity", ("severity", "严重程度")),
+    ("category", ("category", "类别")),
+    ("advice", ("advice", "处理建议")),
+    ("twins", ("twins", "同一故障")),
+    ("notes", ("notes", "备注")),
+    ("products", ("products", "产品")),
+    ("name_basis", ("name from", "名称来源")),
+    ("refs", ("sources", "出处")),
+)
+
+
+def _with_meaning(facts: Facts, key: str, language: str) -> str | dict[str, str]:
+    """The value of a fact with what it means; a bare value where there is nothing to add."""
+    value = facts[key]
+    if key == "twins":
+        return ", ".join(f"{twin['code']} ({twin['level'] or '-'})" for twin in value)
+    if isinstance(value, list):
+        return ", ".join(value)
+    meaning = facts.get(f"{key}_meaning")
+    if isinstance(value, dict) or not meaning:
+        return cast("str | dict[str, str]", value)
+    english = value if meaning["en"] == value else f"{value}: {meaning['en']}"
+    # Beside the English line the word itself need not be said again.
+    return _pair(english, meaning["zh"] if language == "both" else f"{value}：{meaning['zh']}")
+
+
+def _bit_rows(bits: Facts) -> Iterator[tuple[tuple[str, str], str | dict[str, str]]]:
+    if bits["form"] == "health event":
+        side = _pair("device", "设备侧") if bits["side"] == "device" else _pair("host", "主机侧")
+        yield ("bits", "位域"), _pair(f"health event, reported by the {side['en']}", f"健康事件，{side['zh']}上报")
+        parts: tuple[tuple[str, str, str, str], ...] = (
+            ("  node", "  节点类型", "node", "block"),
+            ("  sensor", "  传感器", "sensor", "sensor_name"),
+            ("  state", "  状态", "state", "state_name"),
+        )
+    else:
+        yield ("bits", "位域"), _pair("black-box code", "黑匣子码")
+        parts = (("  module", "  模块", "module", "block"), ("  detail", "  详细码", "detail", ""))
+    for english, chinese, number, name in parts:
+        words = bits.get(name)
+        if not words:
+            yield (english, chinese), bits[number]
+        else:
+            yield (english, chinese), _pair(*(f"{bits[number]} {words[each]}" for each in ("en", "zh")))
+
+
+def _pair(english: str, chinese: str) -> dict[str, str]:
+    return {"en": english, "zh": chinese}
+
+
+def _padded(label: str) -> str:
+    """The label filled up to a column of a terminal, where a Chinese letter takes two places."""
+    width = sum(2 if east_asian_width(letter) in "WF" else 1 for letter in label)
+    return label + " " * max(1, _LABEL_WIDTH - width)

@@ -1,0 +1,156 @@
+"""`nodeagent table`: check fault tables, and list what they hold; offline."""
+
+import argparse
+import json
+import re
+import sys
+
+from nodeagent.core.errors import TableError
+from nodeagent.core.files import SHIPPED_TABLES, read_shipped, read_text
+from nodeagent.core.levels import Level
+from nodeagent.policy.table import Document, FaultTable, lint_all, load_table
+from nodeagent.policy.table_merge import serious
+from nodeagent.policy.table_records import BadTableError, FaultRecord, Finding
+from nodeagent.policy.vocabulary import load_vocabulary
+
+CLEAN, FOUND, UNREADABLE = 0, 1, 2
+"""Exit codes of `table lint`."""
+
+_LINT_EPILOG = """\
+Files are laid over the shipped tables and over each other in the given order, as the daemon does it.
+Each problem is one line: FILE:LINE: code CODE: what is wrong. Warnings do not refuse a file.
+
+examples:
+  nodeagent table lint /etc/nodeagent/faults.yaml
+  nodeagent table lint fault_codes/*.yaml              the tables of the source tree
+
+exit codes: 0 no problem but perhaps warnings, 1 a file would be refused, 2 a file cannot be read
+"""
+_LIST_EPILOG = """\
+examples:
+  nodeagent table list --level SeparateNPU
+  nodeagent table list --module HBM --lang zh
+  nodeagent table list --site-file /etc/nodeagent/faults.yaml --output json
+"""
+_VOCABULARY_MARK = re.compile(r"^vocabulary:", re.MULTILINE)
+
+
+def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command and its two actions to the program's parser."""
+    parser = subparsers.add_parser(
+        "table",
+        help="check or list fault tables",
+        description="Check fault tables, or list what they hold.",
+    )
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    _register_lint(actions)
+    _register_list(actions)
+
+
+def _register_lint(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    lint = actions.add_parser(
+        "lint",
+        help="say everything that is wrong in table files",
+        description="Say everything that is wrong in fault tables, site files or the vocabulary.",
+        epilog=_LINT_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    lint.add_argument("files", nargs="+", metavar="FILE", help="YAML file to check")
+    lint.set_defaults(run=run_lint)
+
+
+def _register_list(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    listing = actions.add_parser(
+        "list",
+        help="list the codes of the tables",
+        description="List the fault codes of the shipped tables and of site files over them.",
+        epilog=_LIST_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    levels = [level.text for level in Level if Level.NORMAL < level < Level.MANUALLY_SEPARATE]
+    listing.add_argument("--level", choices=levels, metavar="LEVEL", help=f"only this level: {', '.join(levels)}")
+    listing.add_argument("--module", metavar="MODULE", help="only this module, any letter case, for example HBM")
+    listing.add_argument("--lang", choices=("en", "zh", "both"), default="en", help="language of names (en)")
+    listing.add_argument("--output", choices=("text", "json"), default="text", help="form of the answer (text)")
+    listing.add_argument(
+        "--site-file", action="append", default=[], metavar="FILE", help="site table on top; may be repeated"
+    )
+    listing.set_defaults(run=run_list)
+
+
+def run_lint(arguments: argparse.Namespace) -> int:
+    """Print every finding; returns the exit code of the epilog."""
+    status = CLEAN
+    tables: list[Document] = []
+    findings: list[Finding] = []
+    for path in arguments.files:
+        try:
+            text = read_text(path, error=TableError)
+        except TableError as error:
+            print(f"nodeagent: {error}", file=sys.stderr)
+            status = UNREADABLE
+            continue
+        if _VOCABULARY_MARK.search(text):
+            findings += _vocabulary_findings(path, text)
+        else:
+            tables.append((path, text))
+    findings += lint_all(tables, _shipped_base())
+    for finding in findings:
+        print(finding if finding.serious else f"{finding} (warning)")
+    return max(status, FOUND if serious(findings) else CLEAN)
+
+
+def run_list(arguments: argparse.Namespace) -> int:
+    """Print the records that fit; returns 0. Raises TableError when a table cannot be read or is wrong."""
+    documents = [read_shipped(name) for name in SHIPPED_TABLES]
+    documents += [(path, read_text(path, error=TableError)) for path in arguments.site_file]
+    table, _ = load_table(documents)
+    records = [
+        record
+        for record in table.records()
+        if (arguments.level is None or (record.level is not None and record.level.text == arguments.level))
+        and (arguments.module is None or record.module.casefold() == arguments.module.casefold())
+    ]
+    if arguments.output == "json":
+        print(json.dumps([_as_data(record) for record in records], ensure_ascii=False, indent=2))
+    else:
+        for record in records:
+            print(_as_line(record, arguments.lang))
+    return 0
+
+
+def _vocabulary_findings(path: str, text: str) -> tuple[Finding, ...]:
+    try:
+        load_vocabulary(path, text)
+    except BadTableError as error:
+        return error.findings
+    return ()
+
+
+def _shipped_base() -> FaultTable | None:
+    """The shipped tables; None when they are themselves broken, which is said: then files stand alone."""
+    try:
+        return load_table([read_shipped(name) for name in SHIPPED_TABLES], texts=False)[0]
+    except TableError as error:
+        print(f"nodeagent: the shipped tables are left out: {error}", file=sys.stderr)
+        return None
+
+
+def _as_line(record: FaultRecord, language: str) -> str:
+    names = {"en": record.name_en, "zh": record.name_zh, "both": f"{record.name_en} | {record.name_zh}"}
+    level = record.level.text if record.level is not None else "-"
+    return f"{record.text:<9}  {level:<14}  {record.module:<22}  {names[language]}".rstrip()
+
+
+def _as_data(record: FaultRecord) -> dict[str, object]:
+    return {
+        "code": record.text,
+        "level": record.level.text if record.level is not None else None,
+        "plane": record.plane.value,
+        "module": record.module,
+        "name": {"en": record.name_en, "zh": record.name_zh},
+        "kind": record.kind.value,
+        "severity": record.severity.name.lower() if record.severity is not None else None,
+        "category": record.category or None,
+        "said_at": str(record.level_place),
+    }
