@@ -132,7 +132,7 @@ def _members(element: Element) -> dict[str, object]:
 def shorten(elements: Sequence[Element], excess_bytes: int) -> tuple[list[Element], int]:
     """Leave out codes until about `excess_bytes` of `DeviceInfoCfg` are saved; at least one (device-info 15.12).
 
-    The mildest codes go first, of equal level the oldest. An element that lost all its codes goes too, unless its
+    The mildest codes go first, of equal level the oldest. An element without codes goes too, unless its
     device is isolated: then it stays, as the unhealthy list must not name a device without an element
     (device-info 15.5). Returns the remaining elements and the number of codes left out, 0 when none is left.
     """
@@ -151,7 +151,7 @@ def shorten(elements: Sequence[Element], excess_bytes: int) -> tuple[list[Elemen
     remaining = []
     for place, element in enumerate(elements):
         kept = tuple(entry for number, entry in enumerate(element.codes) if (place, number) not in dropped)
-        if kept or element.isolated or not element.codes:
+        if kept or element.isolated:
             remaining.append(replace(element, codes=kept))
     return remaining, len(dropped)
 

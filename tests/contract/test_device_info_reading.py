@@ -105,6 +105,7 @@ def test_element_without_codes_is_read_and_not_carried() -> None:
         golden("A1") | {"DeviceInfoCfg": golden("A1")["DeviceInfoCfg"].replace(":-2,", ":4294967295,")},
         golden("A1") | {"DeviceInfoCfg": golden("A1")["DeviceInfoCfg"].replace(":-2,", ":-2.0,")},
         signed({}),
+        signed({P: ""}, SuperPodID=True),
         signed({P: "", "huawei.com/npu": ""}),
         signed({P: 1}),
         signed({P: "", f"{P}-Fault": "x"}),

@@ -120,6 +120,7 @@ def _status(code: int, message: str) -> dict[str, Any]:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # head and body are two packets: the second would wait 40 ms for the client
     server: "_Server"
 
     def log_message(self, format: str, *args: object) -> None:

@@ -124,6 +124,15 @@ def test_latest_content_wins_while_an_attempt_is_under_way() -> None:
     assert ledger.wait_ms(START) == REFRESH_MS
 
 
+def test_old_content_is_not_acknowledged_while_another_is_on_its_way() -> None:
+    ledger = written(book())
+    ledger.desire(2, "b")
+    ledger.begin(START.plus_ms(1000))
+    assert ledger.desire(3, "a") is None
+    assert ledger.taken(START.plus_ms(1000)) == 2
+    assert ledger.pending
+
+
 def test_acknowledges_only_what_was_written() -> None:
     ledger = book()
     ledger.desire(1, "a")
@@ -277,6 +286,7 @@ class BookMachine(RuleBasedStateMachine):
 
     def acknowledged(self, generation: int | None) -> None:
         if generation is not None:
+            assert self.attempt is None, "acknowledged while something else may be on its way"
             assert self.contents[generation] == self.target, "acknowledged what the target does not have"
 
     @invariant()

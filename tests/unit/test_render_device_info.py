@@ -123,6 +123,11 @@ def test_unhealthy_device_without_codes_has_an_element() -> None:
     assert (element["npu_name"], element["fault_code"], element["fault_level"]) == ("Ascend310P-1", "", "NormalNPU")
 
 
+def test_network_unhealthy_device_without_codes_has_a_network_element() -> None:
+    (element,) = elements(node(Family.A2, 1, {0: ChipView(chip_id(0), network_healthy=False)}))
+    assert (element["fault_type"], element["fault_code"]) == ("CardNetworkUnhealthy", "")
+
+
 def test_devices_of_one_type_stand_together_and_types_are_sorted() -> None:
     def broken(number: int, **more: object) -> ChipView:
         return chip(number, Level.SEPARATE, fault("80E18402", Level.SEPARATE), **more)
