@@ -25,15 +25,18 @@ def read_text(path: str | Path, limit_bytes: int = LIMIT_BYTES, error: type[Node
     name = str(path)
     try:
         # Asked before opening: opening a pipe would wait for a writer.
-        if not stat.S_ISREG(Path(path).stat().st_mode):
-            raise error(f"{name} is not a regular file")
-        with open(path, "rb") as stream:
-            content = stream.read(limit_bytes + 1)
+        regular = stat.S_ISREG(Path(path).stat().st_mode)
+        content = b""
+        if regular:
+            with open(path, "rb") as stream:
+                content = stream.read(limit_bytes + 1)
     except FileNotFoundError:
         raise error(f"{name} does not exist") from None
     except (OSError, ValueError) as problem:
         reason = problem.strerror if isinstance(problem, OSError) and problem.strerror else str(problem)
         raise error(f"{name} cannot be read: {reason}") from problem
+    if not regular:
+        raise error(f"{name} is not a regular file")
     if len(content) > limit_bytes:
         raise error(f"{name} is larger than the limit of {_size_text(limit_bytes)}")
     if not content.strip():

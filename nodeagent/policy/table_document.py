@@ -22,7 +22,8 @@ from nodeagent.policy.table_draft import (
     read_word,
 )
 from nodeagent.policy.table_records import Finding, Place, Ruling, Suppression
-from nodeagent.policy.table_yaml import BrokenText, Items, Node, Pairs, Scalar, walk
+from nodeagent.policy.table_yaml import BrokenText, Items, Node, Pairs, Scalar, repeated_keys, shown, walk
+from nodeagent.policy.table_yaml import Piece as YamlPiece
 
 _HEADER_KEYS = ("version", "layer", "defaults")
 _BODY_KEYS = ("unknown", "faults", "suppress")
@@ -63,19 +64,22 @@ class Document:
         header = Header(builtin=False, defaults=Draft(self._place(0)))
         started = False
         try:
-            for key, node in walk(self._text, self._complain):
+            for piece in walk(self._text, self._complain):
+                key = piece.key
                 if key.text in _HEADER_KEYS:
                     if started:
-                        self._complain(key.line, f"key {key.text!r} must stand before {_quoted(_BODY_KEYS)}")
-                    self._header(header, key, node)
+                        self._complain(key.line, f"key {shown(key.text)} must stand before {_quoted(_BODY_KEYS)}")
+                    self._header(header, piece)
                 elif key.text in _BODY_KEYS:
                     if not started:
                         yield header
                         started = True
-                    yield from self._body(header, key, node)
+                    yield from self._body(header, piece)
                 else:
                     hint = nearest(key.text, _HEADER_KEYS + _BODY_KEYS)
-                    self._complain(key.line, f"unknown key {key.text!r}{hint}")
+                    self._complain(key.line, f"unknown key {shown(key.text)}{hint}")
+                for repeated in repeated_keys(piece.node):
+                    self._complain(repeated.line, f"key {shown(repeated.text)} stands twice")
                 self._code = ""
         except BrokenText as broken:
             self._code = ""
@@ -89,25 +93,29 @@ class Document:
     def _complain(self, line: int, sentence: str) -> None:
         self._report(Finding(self._place(line), self._code, sentence))
 
-    def _header(self, header: Header, key: Scalar, node: Node) -> None:
-        if key.text == "version":
-            read_choice(node, "version", ["1"], self._complain)
-        elif key.text == "layer":
-            header.builtin = read_choice(node, "layer", ["builtin", "site"], self._complain) == "builtin"
+    def _header(self, header: Header, piece: YamlPiece) -> None:
+        key, node = piece.key.text, piece.node
+        if piece.in_list:
+            self._complain(node.line, f"{key} cannot be a list")
+        elif key == "version":
+            read_choice(node, key, ["1"], self._complain)
+        elif key == "layer":
+            header.builtin = read_choice(node, key, ["builtin", "site"], self._complain) == "builtin"
         elif isinstance(node, Pairs):
             read_fields(header.defaults, node, DEFAULT_KEYS, self._complain)
         else:
             self._complain(node.line, "defaults must be a mapping")
 
-    def _body(self, header: Header, key: Scalar, node: Node) -> Iterator[Piece]:
-        if isinstance(node, Scalar) and not node.text:
-            return  # `faults:` with nothing below it is an empty list
-        if not isinstance(node, Pairs):
-            wanted = "a mapping" if key.text == "unknown" else "a list of mappings"
-            self._complain(node.line, f"{key.text} must be {wanted}")
-        elif key.text == "unknown":
+    def _body(self, header: Header, piece: YamlPiece) -> Iterator[Piece]:
+        key, node = piece.key.text, piece.node
+        if piece.empty:
+            return
+        if not isinstance(node, Pairs) or piece.in_list is (key == "unknown"):
+            wanted = "a mapping" if key == "unknown" else "a list of mappings"
+            self._complain(node.line, f"{key} must be {wanted}")
+        elif key == "unknown":
             yield from self._unknown(node)
-        elif key.text == "faults":
+        elif key == "faults":
             yield from self._fault(node)
         elif header.builtin:
             self._complain(node.line, "a built-in table cannot suppress a code; write it into the site file")
@@ -121,7 +129,9 @@ class Document:
                     if name.text in SEVERITIES:
                         yield from self._unknown_part(name, read_level(level, name.text, self._complain))
                     else:
-                        self._complain(name.line, f"unknown severity {name.text!r}{nearest(name.text, SEVERITIES)}")
+                        self._complain(
+                            name.line, f"unknown severity {shown(name.text)}{nearest(name.text, SEVERITIES)}"
+                        )
             elif key.text == "by_severity":
                 self._complain(node.line, "by_severity must be a mapping of severities to levels")
             elif key.text == "severity_unknown":
@@ -129,7 +139,7 @@ class Document:
             elif key.text == "parameter_plane":
                 yield from self._unknown_part(key, read_level(node, key.text, self._complain, NETWORK_LEVELS))
             else:
-                self._complain(key.line, f"unknown key {key.text!r} in unknown")
+                self._complain(key.line, f"unknown key {shown(key.text)} in unknown")
 
     def _unknown_part(self, key: Scalar, level: Level | None) -> Iterator[Piece]:
         if level is not None:
@@ -147,7 +157,7 @@ class Document:
         """Read the code first, so that all findings of the entry name it."""
         for key, node in pairs.pairs:
             if key.text == "code":
-                self._code = node.text if isinstance(node, Scalar) else ""
+                self._code = shown(node.text)[1:-1] if isinstance(node, Scalar) else ""
                 return read_code(node, self._complain)
         self._complain(pairs.line, "the entry has no code")
         return None
@@ -157,7 +167,7 @@ class Document:
         values = {key.text: node for key, node in pairs.pairs}
         for key in values:
             if key not in _SUPPRESS_KEYS:
-                self._complain(pairs.line, f"unknown key {key!r}{nearest(key, _SUPPRESS_KEYS)}")
+                self._complain(pairs.line, f"unknown key {shown(key)}{nearest(key, _SUPPRESS_KEYS)}")
         missing = [key for key in _SUPPRESS_KEYS[1:] if key not in values]
         if missing:
             self._complain(pairs.line, f"the suppression lacks {_quoted(missing)}")
@@ -194,7 +204,7 @@ class Document:
             day = date.fromisoformat(word)
             end = datetime(day.year, day.month, day.day, tzinfo=timezone.utc) + timedelta(days=1)
         except (ValueError, OverflowError):
-            self._complain(node.line, f"until must be a date such as 2027-03-31, not {word!r}")
+            self._complain(node.line, f"until must be a date such as 2027-03-31, not {shown(word)}")
             return None
         return word, int(end.timestamp()) * 1000
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 from nodeagent.core.codes import SYNTHETIC_CODES
 from nodeagent.core.levels import Level, Plane, Severity
 from nodeagent.policy.table_records import Domain, Kind, Place
-from nodeagent.policy.table_yaml import Complain, Items, Node, Pairs, Scalar
+from nodeagent.policy.table_yaml import Complain, Items, Node, Pairs, Scalar, shown
 
 TABLE_LEVELS = (
     Level.NOT_HANDLE,
@@ -80,7 +80,7 @@ def read_fields(draft: Draft, pairs: Pairs, keys: Iterable[str], complain: Compl
     allowed = tuple(keys)
     for key, node in pairs.pairs:
         if key.text not in allowed:
-            complain(key.line, f"unknown key {key.text!r}{nearest(key.text, allowed)}")
+            complain(key.line, f"unknown key {shown(key.text)}{nearest(key.text, allowed)}")
         elif key.text != "code":
             _FIELDS[key.text](draft, key, node, complain)
 
@@ -95,14 +95,14 @@ def read_code(node: Node, complain: Complain) -> tuple[int, str] | None:
         complain(node.line, "the code must be one quoted text")
         return None
     if not node.quoted:
-        complain(node.line, f'the code must be quoted: write "{node.text}"')
+        complain(node.line, f'the code must be quoted: write "{shown(node.text)[1:-1]}"')
         return None
     text = node.text.strip().upper().removeprefix("0X")
     if _CODE.fullmatch(text) or (_HEX.fullmatch(text) and int(text, 16) in SYNTHETIC_CODES):
         return int(text, 16), sys.intern(text)
     complain(
         node.line,
-        f"{node.text!r} has not the shape of a chip code: 8 hex digits of which the first is 4, 8, 9, A or B,"
+        f"{shown(node.text)} has not the shape of a chip code: 8 hex digits of which the first is 4, 8, 9, A or B,"
         " or 9 decimal digits",
     )
     return None
@@ -116,7 +116,7 @@ def read_level(node: Node, key: str, complain: Complain, allowed: tuple[Level, .
     try:
         level = Level.parse(word)
     except ValueError:
-        complain(node.line, f"{key} {word!r} is not a level{nearest(word, [each.text for each in allowed])}")
+        complain(node.line, f"{key} {shown(word)} is not a level{nearest(word, [each.text for each in allowed])}")
         return None
     if level not in allowed:
         complain(node.line, f"{key} {word} is not allowed here; allowed are {', '.join(x.text for x in allowed)}")
@@ -140,7 +140,7 @@ def read_choice(node: Node, key: str, choices: Iterable[str], complain: Complain
     word = read_word(node, key, complain)
     if word is None or word in (words := tuple(choices)):
         return word
-    complain(node.line, f"{key} {word!r} is none of {', '.join(words)}")
+    complain(node.line, f"{key} {shown(word)} is none of {', '.join(words)}")
     return None
 
 
@@ -148,6 +148,8 @@ def nearest(word: str, words: Iterable[str]) -> str:
     """A hint for a misspelled word, or nothing."""
     import difflib
 
+    if len(word) > 40:
+        return ""
     matches = difflib.get_close_matches(word, list(words), 1)
     return f"; did you mean {matches[0]!r}?" if matches else ""
 
@@ -258,7 +260,7 @@ def _two_languages(key: Scalar, node: Node, complain: Complain) -> tuple[str | N
         if language.text in ("en", "zh"):
             found[language.text] = read_word(value, f"{key.text}.{language.text}", complain)
         else:
-            complain(language.line, f"unknown language {language.text!r} in {key.text}; it takes `en` and `zh`")
+            complain(language.line, f"unknown language {shown(language.text)} in {key.text}; it takes `en` and `zh`")
     return found.get("en"), found.get("zh")
 
 

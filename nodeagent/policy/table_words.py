@@ -6,7 +6,7 @@ from typing import TypeVar
 from nodeagent.core.levels import Severity
 from nodeagent.policy.table_draft import SEVERITIES, read_choice, read_word
 from nodeagent.policy.table_records import BadTableError, Finding, Place
-from nodeagent.policy.table_yaml import BrokenText, Items, Node, Pairs, walk
+from nodeagent.policy.table_yaml import BrokenText, Items, Node, Pairs, repeated_keys, shown, walk
 
 NUMBERED_SECTIONS = (
     "classes",
@@ -85,7 +85,10 @@ class _Reader:
 
     def read(self, text: str) -> None:
         try:
-            for key, node in walk(text, self._complain):
+            for piece in walk(text, self._complain):
+                key, node = piece.key, piece.node
+                for repeated in repeated_keys(node):
+                    self._complain(repeated.line, f"key {shown(repeated.text)} stands twice")
                 if key.text == "vocabulary":
                     read_choice(node, key.text, ["1"], self._complain)
                 elif key.text in WORDED_SECTIONS:
@@ -96,7 +99,7 @@ class _Reader:
                     if key.text == "sensors" and entry is not None and number is not None:
                         self.lists.sensors[number] = self._sensor(entry)
                 else:
-                    self._complain(key.line, f"unknown key {key.text!r}")
+                    self._complain(key.line, f"unknown key {shown(key.text)}")
         except BrokenText as broken:
             self._complain(broken.line, broken.sentence)
 
@@ -118,14 +121,14 @@ class _Reader:
         try:
             number = int(entry.id, 0)
         except ValueError:
-            self._complain(entry.line, f"id {entry.id!r} is not a number")
+            self._complain(entry.line, f"id {shown(entry.id)} is not a number")
             return entry, None
         self._put(words, number, entry)
         return entry, number
 
     def _put(self, words: dict[_Key, Words], key: _Key, entry: _Entry) -> None:
         if key in words:
-            self._complain(entry.line, f"id {entry.id!r} stands twice in this list")
+            self._complain(entry.line, f"id {shown(entry.id)} stands twice in this list")
         words[key] = entry.words
 
     def _entry(self, node: Node) -> _Entry | None:
@@ -135,7 +138,7 @@ class _Reader:
         nodes = {key.text: value for key, value in node.pairs}
         for key in nodes:
             if key not in _ENTRY_KEYS:
-                self._complain(node.line, f"unknown key {key!r}")
+                self._complain(node.line, f"unknown key {shown(key)}")
         texts = {
             key: read_word(nodes[key], key, self._complain)
             for key in ("id", "en", "zh", "ras_en", "ras_zh", "severity")

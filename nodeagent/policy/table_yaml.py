@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 _MAX_DEPTH = 6
+_SHOWN_LETTERS = 60
 _NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -48,6 +49,21 @@ Complain = Callable[[int, str], None]
 """Takes a line (from 1) and a sentence of what is wrong there."""
 
 
+@dataclass(slots=True)
+class Piece:
+    """One value below a top-level key. in_list: it is an item of that key's list."""
+
+    key: Scalar
+    node: Node
+    in_list: bool
+
+    @property
+    def empty(self) -> bool:
+        """The key has no value, or an empty list."""
+        node = self.node
+        return not self.in_list and (not node.nodes if isinstance(node, Items) else _is_void(node))
+
+
 class BrokenText(Exception):
     """The text cannot be read further. line: from 1; sentence: why, without file and line."""
 
@@ -57,13 +73,13 @@ class BrokenText(Exception):
         self.sentence = sentence
 
 
-def walk(text: str, complain: Complain) -> Iterator[tuple[Scalar, Node]]:
+def walk(text: str, complain: Complain) -> Iterator[Piece]:
     """The top-level mapping of one YAML document, piece by piece.
 
     text: the whole document.
-    complain: called for problems that reading survives (duplicate keys); each once.
+    complain: called for a top-level key that stands twice; for keys further down see `repeated_keys`.
 
-    Yields (key, value); a value that is a list is yielded item by item, each with the same key object.
+    Yields each value; of a value that is a list each item by itself, an empty list as such.
     Raises BrokenText where reading cannot go on: empty, binary, not YAML, not a mapping at the top, an anchor,
     alias or tag, too deep a nesting, or a second document.
     """
@@ -76,6 +92,29 @@ def walk(text: str, complain: Complain) -> Iterator[tuple[Scalar, Node]]:
         yield from stream.top(complain)
     finally:
         stream.close()
+
+
+def repeated_keys(node: Node) -> Iterator[Scalar]:
+    """Keys that stand twice in the same mapping, at any depth."""
+    if isinstance(node, Items):
+        for each in node.nodes:
+            yield from repeated_keys(each)
+    elif isinstance(node, Pairs):
+        seen: set[str] = set()
+        for key, value in node.pairs:
+            if key.text in seen:
+                yield key
+            seen.add(key.text)
+            yield from repeated_keys(value)
+
+
+def shown(text: str) -> str:
+    """A text as it is quoted in sentences: one line, not endless."""
+    return repr(text if len(text) <= _SHOWN_LETTERS else text[:_SHOWN_LETTERS] + "...")
+
+
+def _is_void(node: Node) -> bool:
+    return isinstance(node, Scalar) and not node.quoted and not node.text
 
 
 class _Stream:
@@ -92,9 +131,9 @@ class _Stream:
         """Break the cycles inside the pure-Python parser."""
         self._parser.dispose()
 
-    def top(self, complain: Complain) -> Iterator[tuple[Scalar, Node]]:
+    def top(self, complain: Complain) -> Iterator[Piece]:
         event = self._content_event()
-        if event is None:
+        if event is None or (isinstance(event, yaml.ScalarEvent) and not event.value and not event.style):
             raise BrokenText(1, "the file has no content")
         if not isinstance(event, yaml.MappingStartEvent):
             kind = "a list" if isinstance(event, yaml.SequenceStartEvent) else "a single value"
@@ -102,19 +141,27 @@ class _Stream:
         self._refuse_marks(event)
         seen: dict[str, int] = {}
         while not isinstance(event := self._next(), yaml.MappingEndEvent):
-            key = self._key(event)
+            key = self._scalar(event)
             if key.text in seen:
-                complain(key.line, f"key {key.text!r} stands twice (first in line {seen[key.text]})")
+                complain(key.line, f"key {shown(key.text)} stands twice (first in line {seen[key.text]})")
             seen.setdefault(key.text, key.line)
-            event = self._next()
-            if isinstance(event, yaml.SequenceStartEvent):
-                self._refuse_marks(event)
-                while not isinstance(event := self._next(), yaml.SequenceEndEvent):
-                    yield key, self._node(event, complain, 2)
-            else:
-                yield key, self._node(event, complain, 1)
+            yield from self._value(key)
         if self._content_event() is not None:
             raise BrokenText(self._line, "a second YAML document begins here; one file holds one document")
+
+    def _value(self, key: Scalar) -> Iterator[Piece]:
+        event = self._next()
+        if not isinstance(event, yaml.SequenceStartEvent):
+            yield Piece(key, self._node(event, 1), in_list=False)
+            return
+        self._refuse_marks(event)
+        line = self._line
+        empty = True
+        while not isinstance(event := self._next(), yaml.SequenceEndEvent):
+            empty = False
+            yield Piece(key, self._node(event, 2), in_list=True)
+        if empty:
+            yield Piece(key, Items([], line), in_list=False)
 
     def _content_event(self) -> Any:
         """The first event inside the next document, or None at the end of the text."""
@@ -125,39 +172,39 @@ class _Stream:
             if not isinstance(event, yaml.StreamStartEvent | yaml.DocumentStartEvent | yaml.DocumentEndEvent):
                 return event
 
-    def _node(self, event: Any, complain: Complain, depth: int) -> Node:
+    def _node(self, event: Any, depth: int) -> Node:
         if depth > _MAX_DEPTH:
             raise BrokenText(self._line, "nested too deeply")
+        if not isinstance(event, yaml.CollectionStartEvent):
+            return self._scalar(event)
         self._refuse_marks(event)
         line = self._line
-        if isinstance(event, yaml.ScalarEvent):
-            return Scalar(event.value, line, event.style in ("'", '"'))
         if isinstance(event, yaml.SequenceStartEvent):
             nodes: list[Node] = []
             while not isinstance(event := self._next(), yaml.SequenceEndEvent):
-                nodes.append(self._node(event, complain, depth + 1))
+                nodes.append(self._node(event, depth + 1))
             return Items(nodes, line)
         pairs: list[tuple[Scalar, Node]] = []
-        seen: set[str] = set()
         while not isinstance(event := self._next(), yaml.MappingEndEvent):
-            key = self._key(event)
-            if key.text in seen:
-                complain(key.line, f"key {key.text!r} stands twice")
-            seen.add(key.text)
-            pairs.append((key, self._node(self._next(), complain, depth + 1)))
+            key = self._scalar(event)
+            pairs.append((key, self._node(self._next(), depth + 1)))
         return Pairs(pairs, line)
 
-    def _key(self, event: Any) -> Scalar:
+    def _scalar(self, event: Any) -> Scalar:
         self._refuse_marks(event)
         if not isinstance(event, yaml.ScalarEvent):
             raise BrokenText(self._line, "a key is a list or a mapping; keys are single words")
-        return Scalar(event.value, self._line, event.style in ("'", '"'))
+        text = event.value
+        # Escapes can write what the text itself may not hold.
+        if not text.isprintable() and _NOT_TEXT.search(text):
+            raise BrokenText(self._line, "an escape writes a control character")
+        return Scalar(text, self._line, event.style in ("'", '"'))
 
     def _refuse_marks(self, event: Any) -> None:
         if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
             raise BrokenText(self._line, "anchors and aliases of YAML are not accepted in a table")
         if event.tag is not None:
-            raise BrokenText(self._line, f"tags of YAML such as {event.tag!r} are not accepted in a table")
+            raise BrokenText(self._line, f"tags of YAML such as {shown(event.tag)} are not accepted in a table")
 
     def _next(self) -> Any:
         try:
