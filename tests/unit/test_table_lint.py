@@ -254,7 +254,7 @@ def test_empty_sections_are_fine() -> None:
     assert sentences("version: 1\nfaults:\nsuppress: []\nunknown: {}\n") == []
 
 
-def test_ten_megabytes_of_records_are_read_or_refused_without_a_crash() -> None:
+def test_a_large_file_is_read_to_its_end() -> None:
     line = '  - {code: "80E01801", level: RestartNPU}\n'
     text = "faults:\n" + line * 20_000
     assert len(lint("big", text)) == 19_999
