@@ -1,28 +1,12 @@
 """The only module that reads a clock.
 
-Intervals are measured on the monotonic clock; wall time appears only in published text
-(lessons section 8). An `Instant` carries both, so that policy code never converts between them.
+Intervals are measured on the monotonic clock; wall time appears only in published text (lessons section 8).
 """
 
 import time
-from dataclasses import dataclass
 from typing import Protocol
 
-
-@dataclass(frozen=True, slots=True, order=True)
-class Instant:
-    """One moment on both clocks.
-
-    mono_ms: milliseconds of the monotonic clock, for every interval.
-    wall_ms: Unix milliseconds, for published text only.
-    """
-
-    mono_ms: int
-    wall_ms: int
-
-    def plus_ms(self, delta_ms: int) -> "Instant":
-        """The moment `delta_ms` later (may be negative) on both clocks."""
-        return Instant(self.mono_ms + delta_ms, self.wall_ms + delta_ms)
+from nodeagent.core.instant import Instant
 
 
 class Clock(Protocol):

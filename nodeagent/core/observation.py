@@ -5,7 +5,7 @@ Three-valued knowledge: a failed query is `ChipSilent`, never an empty `ChipCode
 
 from dataclasses import dataclass
 
-from nodeagent.core.clock import Instant
+from nodeagent.core.instant import Instant
 from nodeagent.core.levels import Level, Severity
 from nodeagent.core.model import Inventory
 

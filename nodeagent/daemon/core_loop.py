@@ -9,7 +9,8 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 
-from nodeagent.core.clock import Clock, Instant, monotonic_s
+from nodeagent.core.clock import Clock, monotonic_s
+from nodeagent.core.instant import Instant
 from nodeagent.core.levels import Level, Plane
 from nodeagent.core.model import NodeView
 from nodeagent.core.observation import Acknowledged, CarriedOver, Observation

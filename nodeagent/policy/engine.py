@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nodeagent.core import codes
-from nodeagent.core.clock import Instant
+from nodeagent.core.instant import Instant
 from nodeagent.core.levels import Severity
 from nodeagent.core.model import ChipId, ChipView, Family, NodeView
 from nodeagent.core.observation import (

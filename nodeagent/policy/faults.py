@@ -5,8 +5,8 @@ All functions work on the step's own copy of the chip's state.
 
 from dataclasses import replace
 
-from nodeagent.core.clock import Instant
 from nodeagent.core.codes import HANG, UB_DEGRADED, UB_DOWN, UBOE_DEGRADED, UBOE_DOWN
+from nodeagent.core.instant import Instant
 from nodeagent.core.model import ChipId
 from nodeagent.core.observation import CarriedFault, FaultNoticed, FaultOccurred
 from nodeagent.policy.state import LEAVING_LIMIT_MS, NOTICE_LIMIT_MS, ActiveFault, ChipState, Notice

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from nodeagent.core.clock import Instant
+from nodeagent.core.instant import Instant
 from nodeagent.core.levels import Level, Severity
 from nodeagent.core.model import ChipId, ChipView, Inventory, NodeView
 from nodeagent.core.observation import CarriedFault

@@ -8,7 +8,7 @@ of device-info 7: at most one write per second, a refresh every 5 minutes.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from nodeagent.core.clock import Instant
+from nodeagent.core.instant import Instant
 
 _TWICE_DISTANCE_MS = 1001
 """More than 1 s between the two writes that make ClusterD take over from a bad object (device-info 11.1)."""

@@ -5,6 +5,7 @@ file: the text goes into a temporary file beside it, which then takes its name.
 """
 
 import errno
+import logging
 import os
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from nodeagent.core.files import read_text
 from nodeagent.publish.manifest import from_yaml, to_yaml
 from nodeagent.publish.targets import identity
 
+_LOG = logging.getLogger(__name__)
 _HINTS = {
     errno.ENOSPC: "the disk is full: make room, the write is repeated",
     errno.EDQUOT: "the disk quota is used up: make room, the write is repeated",
@@ -32,9 +34,10 @@ class DirectoryTarget:
         self._cleaned: set[Path] = set()
 
     def read(self, namespace: str, name: str) -> dict[str, object] | None:
-        """The object in its file; None when there is no such file.
+        """The object in its file; None when there is no such file; an empty map when its content is damaged.
 
-        Raises ReadBackError when the file cannot be read or is not a YAML map.
+        A damaged file does not get better by waiting, so it counts as an object that says nothing: the next write
+        replaces it. Raises ReadBackError when the file cannot be read just now.
         """
         path = self._path(namespace, name)
         try:
@@ -42,11 +45,16 @@ class DirectoryTarget:
                 return None
         except OSError as error:
             raise ReadBackError(f"{path} cannot be read: {error.strerror or error}") from error
-        text = read_text(path, error=ReadBackError)
         try:
-            return from_yaml(text)
+            with path.open("rb"):
+                pass  # a file that this user may not read is no damaged file
+        except OSError as error:
+            raise ReadBackError(f"{path} cannot be read: {error.strerror or error}") from error
+        try:
+            return from_yaml(read_text(path, error=ReadBackError))
         except ReadBackError as error:
-            raise ReadBackError(f"{path}: {error.sentence}") from error
+            _LOG.warning("event=damaged_object_found path=%r problem=%r", str(path), error.sentence)
+            return {}
 
     def write(self, obj: dict[str, object]) -> None:
         """Replace the file in one step. Raises PublishError with a hint when the file system refuses."""

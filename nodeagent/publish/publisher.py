@@ -10,8 +10,9 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from nodeagent.core.clock import Clock, Instant
+from nodeagent.core.clock import Clock
 from nodeagent.core.errors import ContractError, PublishError, ReadBackError
+from nodeagent.core.instant import Instant
 from nodeagent.core.model import NodeView
 from nodeagent.core.observation import CarriedOver
 from nodeagent.core.telemetry import Event, EventReason, EventSink, Metrics

@@ -11,8 +11,9 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from nodeagent.core.clock import Clock, Instant
+from nodeagent.core.clock import Clock
 from nodeagent.core.errors import HostError, NodeAgentError
+from nodeagent.core.instant import Instant
 from nodeagent.core.model import ChipId
 from nodeagent.core.observation import Observation
 from nodeagent.core.telemetry import Event, EventReason, EventSink, Metrics
@@ -200,7 +201,6 @@ class ChipSource:
 
     def _lose(self, why: str, now: Instant) -> None:
         """The session is of no more use for calls; its events are welcome until the next one has subscribed."""
-        log.warning("driver host lost, a new one is started reason=%r", why)
         self._metrics.count("driver_sessions_lost_total")
         self._say(EventReason.DRIVER_LOST, why, warning=True)
         if self._retiring is not None and self._retiring.driver is not None:
@@ -244,7 +244,6 @@ class ChipSource:
             self._plan.look_again(now)
             for problem in opened.problems:
                 log.warning("part of the node is not identified: %s", problem)
-        log.info("driver opened library=%s chips=%d", opened.library, len(opened.inventory.chips))
         self._say(EventReason.DRIVER_READY, f"{len(opened.inventory.chips)} chips through {opened.library}")
         for news in result.session.early:
             self._on_news(_News(result.session, news), now)
@@ -272,14 +271,10 @@ class ChipSource:
         self._retiring = None
 
     def _say(self, reason: EventReason, message: str, *, warning: bool = False) -> None:
-        """One log line and one Event per change of a topic, not per repetition (lesson 81)."""
+        """One Event per change of a topic, not per repetition (lesson 81)."""
         topic = "driver" if reason in (EventReason.DRIVER_LOST, EventReason.DRIVER_READY) else "subscription"
-        if self._said.get(topic) == message:
-            return
-        first_good = topic not in self._said and not warning
-        self._said[topic] = message
-        if not first_good:
-            (log.warning if warning else log.info)("%s: %s", reason.value, message)
+        if self._said.get(topic) != message:
+            self._said[topic] = message
             self._events.emit(Event(reason, message, warning))
 
     # -- driver calls, on threads of their own -------------------------------------------

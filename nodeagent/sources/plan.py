@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from nodeagent.core import codes
-from nodeagent.core.clock import Instant
+from nodeagent.core.instant import Instant
 from nodeagent.core.levels import Severity
 from nodeagent.core.model import Inventory
 from nodeagent.core.observation import (

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from nodeagent.core.clock import Instant
+from nodeagent.core.instant import Instant
 from nodeagent.core.model import ChipId
 
 RECHECK_MS = (0, 1000, 2000)

@@ -2,7 +2,7 @@
 
 import threading
 
-from nodeagent.core.clock import Instant
+from nodeagent.core.instant import Instant
 
 
 class FakeClock:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from functools import cache
 
-from nodeagent.core.clock import Instant
 from nodeagent.core.files import SHIPPED_TABLES, read_shipped
+from nodeagent.core.instant import Instant
 from nodeagent.core.levels import Severity
 from nodeagent.core.model import ChipId, ChipView, Family, Inventory, Product
 from nodeagent.core.observation import (

@@ -2,8 +2,8 @@
 
 import pytest
 
-from nodeagent.core.clock import Instant
 from nodeagent.core.codes import CARD_DROPPED, LINK_DOWN, RESET_FINISHED
+from nodeagent.core.instant import Instant
 from nodeagent.core.levels import Severity
 from nodeagent.core.model import ChipId, Family, Inventory, Product
 from nodeagent.core.observation import (

@@ -1,10 +1,12 @@
 """The engine against the worked examples of chip-faults 13 that need no rule, and decisions 3, 4, 6, 7."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
-
 from kit.engine import Bench, at, listed, occur, once, recover, used
-from nodeagent.core.clock import Instant
+
+from nodeagent.core.instant import Instant
 from nodeagent.core.levels import Level, Severity
 from nodeagent.core.model import ChipId, Family, Inventory, Product
 from nodeagent.core.observation import (
@@ -338,7 +340,7 @@ def test_active_codes_do_not_depend_on_how_events_fall_into_steps(
     whole, parts = Bench(2), Bench(2)
     whole.step(50, *facts)
     edges = sorted({0, len(facts), *(c for c in cuts if c < len(facts))})
-    for begin, end in zip(edges, edges[1:], strict=False):
+    for begin, end in pairwise(edges):
         parts.step(50, *facts[begin:end])
     for chip in (0, 1):
         assert set(whole.state.chips[chip].faults) == set(parts.state.chips[chip].faults)

@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from nodeagent.core.clock import Instant
+from nodeagent.core.instant import Instant
 from nodeagent.publish.book import Book, BookParameters
 
 START = Instant(5_000_000, 1_760_000_000_000)

@@ -1,0 +1,53 @@
+# The door. Everything works in .venv/ of this checkout, which is made on first use.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(CURDIR)/$(VENV)/bin
+SOURCES := $(shell find nodeagent native fault_codes meson.build -type f -not -path '*/__pycache__/*')
+export PATH := $(BIN):$(PATH)
+export PYTHONDONTWRITEBYTECODE := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test check bench sanitize docs clean
+
+help: ## show the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(VENV)/.tools: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "nodeagent needs Python 3.10 or newer, $(PYTHON) is older; name another one: make PYTHON=python3.11"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { echo "no virtual environment could be made: install python3-venv (Debian, Ubuntu) and try again"; exit 1; }
+	pip install --quiet --disable-pip-version-check $$(python tools/requirements.py build run test check bench)
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.tools $(SOURCES) pyproject.toml README.md
+	pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps .
+	@touch $@
+
+build: $(VENV)/.installed ## build and install into .venv/
+
+demo: build ## an 8-chip node whose chips break and heal, for about 20 s
+	@python tools/demo/demo.py
+
+test: build ## run all tests
+	pytest
+
+check: build ## linter, types, layers, C warnings, sanitizers, generated documents
+	ruff check .
+	ruff format --check .
+	mypy
+	lint-imports --no-cache
+	@nodeagent config docs | diff - docs/configuration.md || { echo "docs/configuration.md is old: make docs"; exit 1; }
+	@nodeagent table lint fault_codes/chip.yaml fault_codes/link.yaml
+	tools/sanitize.sh
+
+sanitize: ## stress the shim under AddressSanitizer and ThreadSanitizer
+	tools/sanitize.sh
+
+bench: build ## print latencies, costs and footprint
+	@python tools/bench/bench.py
+
+docs: build ## write the generated pages
+	nodeagent config docs > docs/configuration.md
+
+clean: ## remove everything that was made
+	rm -rf $(VENV) build .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,106 @@
+"""What the benchmarks share: a daemon on a mock node, inotify on its output, footprint of processes."""
+
+import contextlib
+import ctypes
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import yaml
+
+from nodeagent.mock.launch import MockServer, library_dir
+from nodeagent.render.reading import ParsedDeviceInfo, parse_device_info
+
+NODE = "bench-node"
+_MOVED_TO = 0x80
+
+
+class Inotify:
+    """Tells when a file is renamed into a folder; wakes without polling."""
+
+    def __init__(self, folder: Path) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._fd = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        if self._fd < 0 or self._libc.inotify_add_watch(self._fd, os.fsencode(folder), _MOVED_TO) < 0:
+            raise OSError(ctypes.get_errno(), "inotify")
+
+    def wait(self, timeout_s: float) -> int | None:
+        """Monotonic ns at which the next rename was seen, None after the time-out."""
+        if not select.select([self._fd], [], [], timeout_s)[0]:
+            return None
+        seen_ns = time.monotonic_ns()
+        os.read(self._fd, 65536)
+        return seen_ns
+
+    def count(self, seconds: float) -> int:
+        """Number of renames within a time."""
+        end, found = time.monotonic() + seconds, 0
+        while (left := end - time.monotonic()) > 0:
+            if select.select([self._fd], [], [], left)[0]:
+                found += os.read(self._fd, 65536).count(b".yaml\0")
+        return found
+
+
+@dataclass(frozen=True)
+class Running:
+    """A daemon under test. started_ns: monotonic clock just before its start. log: its stderr so far."""
+
+    process: subprocess.Popen[bytes]
+    node: MockServer
+    out: Path
+    log: Path
+    started_ns: int
+
+    @property
+    def object_file(self) -> Path:
+        """The published file."""
+        return self.out / "kube-system" / f"mindx-dl-deviceinfo-{NODE}.yaml"
+
+    def published(self) -> ParsedDeviceInfo:
+        """What the file says now."""
+        return parse_device_info(yaml.safe_load(self.object_file.read_text())["data"])
+
+    def processes(self) -> list[psutil.Process]:
+        """The daemon and its driver hosts (the mock node is not ours to count)."""
+        mine = psutil.Process(self.process.pid)
+        return [mine, *mine.children(recursive=True)]
+
+
+@contextlib.contextmanager
+def running(folder: Path, node: str = "a2", **settings: str) -> Iterator[Running]:
+    """`nodeagent run` on a mock node; yields after it was started, not after it published."""
+    with MockServer.start(node) as server, (folder / "log").open("wb") as log:
+        every = {
+            "driver.library": str(library_dir() / "libdcmi.so"),
+            "driver.trust_library": "true",
+            "mock.socket": server.socket,
+            "publish.target": "directory",
+            "publish.directory": str(folder),
+            "node.name": NODE,
+            **settings,
+        }
+        flags = [part for key, value in every.items() for part in ("--set", f"{key}={value}")]
+        program = Path(sys.executable).parent / "nodeagent"
+        started_ns = time.monotonic_ns()
+        process = subprocess.Popen([str(program), "run", *flags], stderr=log)
+        try:
+            yield Running(process, server, folder, folder / "log", started_ns)
+        finally:
+            process.terminate()
+            process.wait(10)
+
+
+def wait_for_file(path: Path, limit_s: float = 30) -> int:
+    """Monotonic ns at which a file was first seen."""
+    end = time.monotonic() + limit_s
+    while not path.exists():
+        if time.monotonic() > end:
+            raise SystemExit(f"{path} was not published within {limit_s:g} s")
+        time.sleep(0.001)
+    return time.monotonic_ns()
