@@ -141,7 +141,7 @@ class _Reader:
                 self._complain(node.line, f"unknown key {shown(key)}")
         texts = {
             key: read_word(nodes[key], key, self._complain)
-            for key in ("id", "en", "zh", "ras_en", "ras_zh", "severity")
+            for key in ("id", "en", "zh", "ras_en", "ras_zh")
             if key in nodes
         }
         name, english, chinese = texts.get("id"), texts.get("en"), texts.get("zh")
@@ -150,7 +150,10 @@ class _Reader:
             return None
         ras_en, ras_zh = texts.get("ras_en"), texts.get("ras_zh")
         ras = Words(ras_en, ras_zh) if ras_en is not None and ras_zh is not None else None
-        severity = SEVERITIES.get(texts.get("severity") or "")
+        severity = None
+        if "severity" in nodes:
+            word = read_choice(nodes["severity"], "severity", SEVERITIES, self._complain)
+            severity = None if word is None else SEVERITIES[word]
         return _Entry(
             name, node.line, Words(english, chinese, severity, ras), "threshold" in nodes, nodes.get("states")
         )

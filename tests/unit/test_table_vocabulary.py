@@ -118,6 +118,11 @@ def test_blanks_stand_between_latin_and_chinese_only() -> None:
             "v:3: id '0x1' stands twice in this list",
         ),
         ("blocks:\n  - {id: '1', en: a, zh: b, fr: c}\n", "v:2: unknown key 'fr'"),
+        (
+            "threshold_states:\n  - {id: '1', en: a, zh: b, severity: fatal}\n",
+            "v:2: severity 'fatal' is none of notice, minor, major, critical",
+        ),
+        ("blocks:\n  - {id: '1', en: a, zh: b, zh: c}\n", "v:2: key 'zh' stands twice"),
         ("", "v:1: the file is empty"),
     ],
 )
