@@ -1,6 +1,7 @@
 """The `nodeagent` command: finds the sub-command, runs it, turns errors into one sentence and an exit code."""
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -39,6 +40,8 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code. Errors of ours end here, as one sentence on stderr."""
     arguments = parser().parse_args(argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # Chinese names on a terminal that cannot show them
     try:
         return int(arguments.run(arguments))
     except NodeAgentError as error:

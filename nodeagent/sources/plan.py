@@ -24,6 +24,7 @@ from nodeagent.core.observation import (
     Unattributed,
 )
 from nodeagent.drivers.chips import CodesAnswer, DriverEvent
+from nodeagent.policy.unknown import recovery_partner
 from nodeagent.sources.tracks import (
     CRASHES_TO_QUARANTINE,
     LIST_LAG_MS,
@@ -231,6 +232,9 @@ class ChipPlan:
         if event.code == codes.RESET_FINISHED:
             track.codes_due_ms = min(track.codes_due_ms, at.mono_ms)
             return []
+        if (partner := recovery_partner(event.code)) is not None:
+            # A black-box code that says "recovered" in its own bits is the recovery of its twin (fault-catalogue 3.5).
+            return self._recovery(track, partner, at)
         severity = Severity(event.severity) if event.severity in tuple(Severity) else None
         if event.assertion == _ONCE:
             return [FaultNoticed(event.logic_id, event.code, severity, at)]
@@ -238,10 +242,13 @@ class ChipPlan:
             track.rechecks.pop(event.code, None)
             track.recovered_ms.pop(event.code, None)
             return [FaultOccurred(event.logic_id, event.code, severity, at)]
-        if event.code in codes.NETWORK_CODES or not track.askable:
-            # Link recoveries are believed as they come (2.6); a chip that cannot be asked counts as a failed check.
-            return [self._recovered(track, event.code, at, at.mono_ms)]
-        track.rechecks.setdefault(event.code, Recheck(at))
+        return self._recovery(track, event.code, at)
+
+    def _recovery(self, track: Track, code: int, at: Instant) -> list[Observation]:
+        """Link recoveries are believed as they come (2.6); a chip that cannot be asked counts as a failed check."""
+        if code in codes.NETWORK_CODES or not track.askable:
+            return [self._recovered(track, code, at, at.mono_ms)]
+        track.rechecks.setdefault(code, Recheck(at))
         return []
 
     # -- answers ------------------------------------------------------------------

@@ -115,6 +115,11 @@ class TestEvents:
         assert plan.next_job(100) == Job(JobKind.CODES, 1)
         assert answer(plan, 100, X, chip=1) == [ChipCodes(1, (X,), at(100))]
 
+    def test_the_recovery_form_of_a_black_box_code_recovers_its_twin(self) -> None:  # fault-catalogue 3.5
+        plan = opened(1)
+        assert feed(plan, 100, event(0x9607FFFF, 1)) == []
+        assert answer(plan, 100)[0] == FaultRecovered(0, 0xA607FFFF, at(100))
+
     def test_lost_events_make_every_chip_due(self) -> None:
         plan = opened()
         plan.query_all(at(100))
