@@ -33,22 +33,21 @@ static long long now_ns(clockid_t clock)
 }
 
 /* `event <token> <hex>`: call the handler, answer `ack <token> <monotonic ns> <wall ns>`. */
-static int deliver(const struct subscription *subscription, const char *line)
+static int deliver(const struct subscription *subscription, struct dcmi_event *event, const char *line)
 {
-    struct dcmi_event event;
     char ack[96];
     char *hex;
     long long token = strtoll(line + 6, &hex, 10);
     long long mono_ns;
     long long wall_ns;
 
-    memset(&event, 0, sizeof event);
-    na_decode(hex + (*hex == ' '), &event, sizeof event);
+    memset(event, 0, sizeof *event);
+    na_decode(hex + (*hex == ' '), event, sizeof *event);
     mono_ns = now_ns(CLOCK_MONOTONIC);
     wall_ns = now_ns(CLOCK_REALTIME);
-    subscription->handler(&event);
-    memset(&event, POISON, sizeof event);
-    __asm__ volatile("" : : "r"(&event) : "memory"); /* keep the overwriting, a late reader shall see it */
+    subscription->handler(event);
+    memset(event, POISON, sizeof *event);
+    __asm__ volatile("" : : "r"(event) : "memory"); /* keep the overwriting, a late reader shall see it */
     snprintf(ack, sizeof ack, "ack %lld %lld %lld\n", token, mono_ns, wall_ns);
     return na_send(subscription->connection, ack, strlen(ack));
 }
@@ -56,6 +55,7 @@ static int deliver(const struct subscription *subscription, const char *line)
 static void *event_thread(void *argument)
 {
     struct subscription subscription = *(struct subscription *)argument;
+    struct dcmi_event event; /* in this frame, so that the poison stays until the next event */
     char *line;
 
     /* The kernel keeps 15 characters of it. */
@@ -64,7 +64,7 @@ static void *event_thread(void *argument)
         if (strcmp(line, "ready") == 0) {
             sem_post(subscription.first_read);
             subscription.first_read = NULL;
-        } else if (strncmp(line, "event ", 6) == 0 && deliver(&subscription, line) != 0) {
+        } else if (strncmp(line, "event ", 6) == 0 && deliver(&subscription, &event, line) != 0) {
             break;
         }
     }

@@ -146,7 +146,7 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("dcmi_get_pcie_link_bandwidth_info", "dcmiv2_get_pcie_link_bandwidth_info", "pcie rate", _CHIP),
     Function("dcmi_get_device_ip", "", "address", _CHIP),
     Function("dcmi_get_device_gateway", "", "address", _CHIP),
-    Function("dcmi_set_device_reset", "dcmiv2_reset_device", "reset", _N, privileged=True),
+    Function("dcmi_set_device_reset", "dcmiv2_reset_device", "reset", _CHIP, privileged=True),
     Function("dcmi_pre_reset_soc", "dcmiv2_pre_reset_device", "out of band", _CHIP, privileged=True),
     Function("dcmi_rescan_soc", "dcmiv2_rescan_device", "out of band", _CHIP, privileged=True),
     Function(

@@ -117,6 +117,11 @@ def _text(raw: object) -> str:
     return raw
 
 
+def _profile(raw: object) -> str:
+    """YAML reads 310 and 950 as numbers."""
+    return str(raw) if type(raw) is int else _text(raw)
+
+
 def _bytes(raw: object) -> bytes:
     value = bytes.fromhex(_text(raw))
     if len(value) > 32:
@@ -171,6 +176,7 @@ GATEWAY = Kind("value", _gateway, _int_text)
 UP_DOWN = Kind("up|down", _up_down)
 FLAG = Kind("true|false", _flag, _flag_text)
 TEXT = Kind("text", _text)
+PROFILE = Kind("profile", _profile)
 BYTES = Kind("hex", _bytes, quoted=True)
 FUNCTION = Kind("function", _function)
 FUNCTIONS = Kind("functions", _list_of(_function))

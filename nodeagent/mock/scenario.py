@@ -26,6 +26,7 @@ from nodeagent.mock.kinds import (
     FUNCTIONS,
     GATEWAY,
     ID,
+    PROFILE,
     RC,
     SECONDS,
     SEVERITY,
@@ -40,7 +41,7 @@ from nodeagent.mock.spec import ChipSpec, NodeSpec, StartFailure, StartFault
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _NODE_KINDS: dict[str, Kind] = {
-    "profile": TEXT,
+    "profile": PROFILE,
     "chips": COUNT,
     "chips_per_card": COUNT,
     "card_ids": CARDS,

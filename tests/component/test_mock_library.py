@@ -7,8 +7,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from kit.abi_client import AbiClient, event_filter, out
 
 import nodeagent
+from nodeagent.mock.functions import BY_NAME, group_supported, is_v2
 from nodeagent.mock.launch import MockServer, library_dir
 from nodeagent.mock.products import PRODUCTS
 
@@ -52,19 +54,20 @@ def build(tmp_path_factory):
 def test_plugin_start_up(build, profile, sanitizer):
     """Start-up order of a device plugin: all answers as the sheet has them, an injected event arrives."""
     client, library = build(sanitizer)
-    with MockServer.start(profile) as server:
+    with MockServer.start(profile) as server, server.control() as control:
         environment = dict(os.environ, LD_LIBRARY_PATH=str(library), NODEAGENT_MOCK_SOCKET=server.socket)
-        process = subprocess.Popen(
-            [client, profile], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        seen = []
-        with server.control() as control:
+        pipe = subprocess.PIPE
+        with subprocess.Popen(
+            [client, profile], env=environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True
+        ) as process:
+            seen = []
             for line in process.stdout:
                 seen.append(line.rstrip("\n"))
                 if line == "subscribed\n":
                     (event,) = control.raise_fault(1, "80E18005", severity="critical", name="probe")
+                    process.stdin.close()
                     assert [callback.pid for callback in event.callbacks] == [process.pid]
-        complaints = process.communicate()[1]
+            complaints = process.stderr.read()
     assert process.returncode == 0, "\n".join([*seen, complaints])
     if profile not in ("310", "310p"):
         assert any(line.startswith("event 80E18005 chip 1 severity 3 assertion 1") for line in seen)
@@ -105,14 +108,53 @@ def test_layout_is_proven_at_compile_time(tmp_path):
     assert "union offset" in done.stderr
 
 
+def zeros(parameters: str) -> list[object]:
+    """Arguments for a prototype: zero for numbers, large zeroed buffers for pointers, a zero filter."""
+    values: list[object] = []
+    for parameter in parameters.split(","):
+        if "*" in parameter:
+            values.append(out(65536))
+        elif "struct dcmi_event_filter" in parameter:
+            values.append(event_filter())
+        elif parameter.strip() != "void":
+            values.append(0)
+    return values
+
+
+@pytest.mark.parametrize("profile", PRODUCTS)
+def test_every_function_on_every_product(profile):
+    """The other generation is -8255 throughout (18.2 row 2), and so is what section 19 does not have."""
+    header = re.sub(r"\s+", " ", (INCLUDE / "na_dcmi.h").read_text())
+    prototypes = re.findall(r"int (dcmi\w+)\(([^)]*)\);", header)
+    v2 = PRODUCTS[profile].v2
+    with MockServer.start(profile) as server:
+        client = AbiClient(library_dir() / "libdcmi.so", server.environment())
+        try:
+            answers = {}
+            for name, parameters in [("dcmiv2_init" if v2 else "dcmi_init", "void"), *prototypes]:
+                if "subscribe" not in name:
+                    answers[name] = client.call(name, *zeros(parameters)).rc
+        finally:
+            client.close()
+    assert len(answers) == len(BY_NAME) - 2
+    for name, rc in answers.items():
+        if is_v2(name) != v2 or not group_supported(BY_NAME[name].group, profile):
+            assert rc == -8255, name
+        else:
+            # Zero is no valid value everywhere: types (-8001, -8255 for dies and memories), ports and times.
+            assert rc in (0, -8001, -8006, -8023, -8255), name
+    base = {name: rc for name, rc in answers.items() if is_v2(name) == v2 and BY_NAME[name].group == "base"}
+    assert sum(rc == 0 for rc in base.values()) > len(base) / 2
+
+
 @pytest.mark.parametrize("named", [True, False], ids=["nobody serves", "no socket named"])
 def test_without_a_server(tmp_path, named):
     """Init says -8005 and one clear line, however often it is called; other calls -8005."""
     source = tmp_path / "lost.c"
     source.write_text(
         '#include "na_dcmi.h"\n'
-        "int main(void) { unsigned health; return dcmi_init() == -8005 && dcmiv2_init() == -8005 && dcmi_init() == -8005\n"
-        "    && dcmi_get_device_health(0, 0, &health) == -8005 ? 0 : 1; }\n"
+        "int main(void) { unsigned health; return dcmi_init() == -8005 && dcmiv2_init() == -8005\n"
+        "    && dcmi_init() == -8005 && dcmi_get_device_health(0, 0, &health) == -8005 ? 0 : 1; }\n"
     )
     library = library_dir()
     compile_c("-I", INCLUDE, source, library / "libdcmi.so", "-o", tmp_path / "lost")

@@ -1,7 +1,7 @@
 /*
  * A client of the DCMI ABI, written against the headers alone. It walks the start-up order of a device plugin
  * (native-abi 2.3, 5.4, 7, 18.1 "Order at start", 19) on the product named in argv[1], checks every answer, then
- * subscribes and waits for one event. Prints what it saw; exit code 0 when all was as expected, 1 when not.
+ * subscribes and waits for one event, then for the end of its input. Prints what it saw; exit code 0 when all was as expected, 1 when not.
  *
  * Usage: plugin_client PROFILE [wait_s]
  */
@@ -303,6 +303,8 @@ int main(int argc, char **argv)
         printf("subscribed\n");
         fflush(stdout);
         wait_for_event(wait_s);
+        while (getchar() != EOF)
+            ; /* who injects the event wants to see that the handler returned before we end */
     }
     printf("%d failures\n", failures);
     return failures ? 1 : 0;
