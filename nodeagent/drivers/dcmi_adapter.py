@@ -3,6 +3,7 @@
 No cffi object leaves this module. Arrays and structs are fresh and zeroed for every call.
 """
 
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -62,7 +63,7 @@ class DcmiAdapter:
 
     def open(self, path: str) -> None:
         """Load the library. Raises LibraryError: not loadable, or not DCMI."""
-        if lib.na_dcmi_open(path.encode()) != 0:
+        if lib.na_dcmi_open(os.fsencode(path)) != 0:
             reason = ffi.string(lib.na_dcmi_load_error()).decode(errors="replace")
             raise LibraryError(
                 f"{path} could not be loaded: {reason}",

@@ -80,7 +80,8 @@ def encode(message: Message) -> bytes:
         body = {"id": message.id, "error": [message.code, message.sentence, message.hint]}
     else:
         body = {"events": message.events, "dropped": message.dropped}
-    packet = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+    # ASCII, because a path that is not UTF-8 is text with surrogates, which only escapes can carry.
+    packet = json.dumps(body, separators=(",", ":")).encode()
     if len(packet) > MAX_PACKET_BYTES:
         raise HostError(f"a message of {len(packet)} bytes is larger than the {MAX_PACKET_BYTES} that a packet holds")
     return packet
@@ -100,5 +101,5 @@ def decode(packet: bytes) -> Message:
             code, sentence, hint = body["error"]
             return Failure(int(body["id"]), str(code), str(sentence), str(hint))
         return Value(int(body["id"]), body["value"])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise HostError(f"the driver host sent something that is no message ({type(error).__name__})") from error
