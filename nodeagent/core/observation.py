@@ -3,11 +3,12 @@
 Three-valued knowledge: a failed query is `ChipSilent`, never an empty `ChipCodes`.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from nodeagent.core.instant import Instant
 from nodeagent.core.levels import Level, Severity
-from nodeagent.core.model import Inventory
+from nodeagent.core.model import Inventory, Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,16 @@ class ChipAnswers:
 
 
 @dataclass(frozen=True, slots=True)
+class PortsDown:
+    """How many ports of a 950 chip are down, just before the event that this refines (4.5). None = unknown."""
+
+    logic_id: int
+    bonding: int | None
+    ub: int | None
+    at: Instant
+
+
+@dataclass(frozen=True, slots=True)
 class SourceComplete:
     """Every chip has answered or missed its deadline once since start (decision 4)."""
 
@@ -95,9 +106,31 @@ class CarriedFault:
 
 @dataclass(frozen=True, slots=True)
 class CarriedOver:
-    """What our last published object said (decision 4). Enters before the inventory."""
+    """What our last published object and our state file said (decisions 4 and 17). Normally before the inventory.
+
+    manual: physical ids that the object names as manually separated, None when there was no such object.
+    reasons: (physical id, upgrade reason) of the object. memory: what the state file holds of each chip, by physical
+    id (nodeagent.policy.memory reads it); empty when there is none or it is stale. same_boot: its monotonic times
+    are of this boot.
+    """
 
     faults: tuple[CarriedFault, ...]
+    at: Instant
+    manual: frozenset[int] | None = None
+    reasons: tuple[tuple[int, Reason], ...] = ()
+    memory: Mapping[int, Mapping[str, object]] = field(default_factory=dict)
+    same_boot: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ManualField:
+    """`ManuallySeparateNPU` of the live object, read after `generation` was acknowledged (R8).
+
+    physical_ids: the chips that it names. A failed read makes no such observation.
+    """
+
+    physical_ids: frozenset[int]
+    generation: int
     at: Instant
 
 
@@ -126,5 +159,7 @@ class Unattributed:
     at: Instant
 
 
-ChipFact = FaultOccurred | FaultRecovered | FaultNoticed | ChipCodes | ChipSilent | ChipAnswers
-Observation = InventorySeen | ChipFact | SourceComplete | CarriedOver | Acknowledged | ChipsInUse | Unattributed
+ChipFact = FaultOccurred | FaultRecovered | FaultNoticed | ChipCodes | ChipSilent | ChipAnswers | PortsDown
+Observation = (
+    InventorySeen | ChipFact | SourceComplete | CarriedOver | Acknowledged | ChipsInUse | Unattributed | ManualField
+)

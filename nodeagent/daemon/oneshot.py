@@ -11,7 +11,7 @@ from nodeagent.core.observation import ChipCodes, ChipSilent, FaultOccurred, Inv
 from nodeagent.drivers.chips import ChipDriver, Connect, DriverNews, Opened
 from nodeagent.drivers.host import HostGoneError, HostStuckError
 from nodeagent.policy.engine import step
-from nodeagent.policy.judge import Levels
+from nodeagent.policy.rules import Configuration
 from nodeagent.policy.state import NodeState
 
 
@@ -25,7 +25,7 @@ class Look:
     library: str
 
 
-def look(connect: Connect, levels: Levels, progress: Callable[[str], None]) -> Look:
+def look(connect: Connect, config: Configuration, progress: Callable[[str], None]) -> Look:
     """Ask every chip once. A chip that hangs or fails is told as silent, the others are asked all the same.
 
     Raises NodeAgentError when the library cannot be opened at all.
@@ -55,7 +55,7 @@ def look(connect: Connect, levels: Levels, progress: Callable[[str], None]) -> L
     finally:
         driver.close()
     now = clock.now()
-    view = step(NodeState(), [*facts, SourceComplete(now)], now, levels).view
+    view = step(NodeState(), [*facts, SourceComplete(now)], now, config).view
     if view is None:
         raise HostError("the look at the node gave no result")
     return Look(view, silent, opened.problems, opened.library)

@@ -7,26 +7,24 @@ from dataclasses import replace
 
 from nodeagent.core.codes import HANG, UB_DEGRADED, UB_DOWN, UBOE_DEGRADED, UBOE_DOWN
 from nodeagent.core.instant import Instant
-from nodeagent.core.model import ChipId
 from nodeagent.core.observation import CarriedFault, FaultNoticed, FaultOccurred
 from nodeagent.policy.state import LEAVING_LIMIT_MS, NOTICE_LIMIT_MS, ActiveFault, ChipState, Notice
 
-_DRIVER_CANNOT_KNOW = frozenset({HANG, UBOE_DOWN, UBOE_DEGRADED, UB_DOWN, UB_DEGRADED})
+DRIVER_CANNOT_KNOW = frozenset({HANG, UBOE_DOWN, UBOE_DEGRADED, UB_DOWN, UB_DEGRADED})
 """Codes made above the driver: their absence from its list means nothing (R12)."""
 
 
-def from_carried(chip: ChipId, carried: tuple[CarriedFault, ...], at: Instant, entering: int) -> ChipState:
-    """State of a chip at start: what our last published object said of it (decision 4).
+def from_carried(carried: tuple[CarriedFault, ...], at: Instant, entering: int) -> dict[int, ActiveFault]:
+    """Active codes of a chip at start: what our last published object said of it (decision 4).
 
     A carried fault keeps its published time; its age on the monotonic clock follows from the wall clock,
     the only one that survives a restart.
     """
-    faults = {}
+    found = {}
     for fault in carried:
-        age_ms = max(0, at.wall_ms - fault.since_ms)
-        since = Instant(at.mono_ms - age_ms, fault.since_ms)
-        faults[fault.code] = ActiveFault(fault.code, since, None, entering, fault.level)
-    return ChipState(chip, faults=faults)
+        since = Instant(at.mono_ms - max(0, at.wall_ms - fault.since_ms), fault.since_ms)
+        found[fault.code] = ActiveFault(fault.code, since, None, entering, fault.level)
+    return found
 
 
 def occur(chip: ChipState, fact: FaultOccurred, entering: int) -> bool:
@@ -45,14 +43,16 @@ def occur(chip: ChipState, fact: FaultOccurred, entering: int) -> bool:
     return known is None
 
 
-def notice(chip: ChipState, fact: FaultNoticed, entering: int) -> None:
-    """A once-only code: shown in exactly one acknowledged report. A code that is active stays active.
+def notice(chip: ChipState, fact: FaultNoticed, entering: int) -> bool:
+    """A once-only code: shown in exactly one acknowledged report. A code that is active stays active (false).
 
     A second notice may come while a write with the first is under way: it is owed a report of its own.
     """
-    if fact.code not in chip.faults:
-        until = fact.at.mono_ms + NOTICE_LIMIT_MS
-        chip.notices[fact.code] = Notice(fact.code, fact.at, fact.severity, entering, until, once=True)
+    if fact.code in chip.faults:
+        return False
+    until = fact.at.mono_ms + NOTICE_LIMIT_MS
+    chip.notices[fact.code] = Notice(fact.code, fact.at, fact.severity, entering, until, once=True)
+    return True
 
 
 def recover(chip: ChipState, code: int, at: Instant, acknowledged: int) -> ActiveFault | None:
@@ -72,7 +72,7 @@ def missing_from(chip: ChipState, listed: set[int], at_mono_ms: int) -> list[int
     return [
         code
         for code in chip.faults
-        if code not in listed and code not in _DRIVER_CANNOT_KNOW and not is_newer(chip, code, at_mono_ms)
+        if code not in listed and code not in DRIVER_CANNOT_KNOW and not is_newer(chip, code, at_mono_ms)
     ]
 
 

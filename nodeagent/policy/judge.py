@@ -2,9 +2,13 @@
 
 from typing import Protocol
 
-from nodeagent.core.levels import Level, Plane, Severity
-from nodeagent.core.model import ChipView, Family, FaultView
-from nodeagent.policy.state import ActiveFault, ChipState, Notice
+from nodeagent.core.instant import Instant
+from nodeagent.core.levels import Level, Plane, Severity, plane_of
+from nodeagent.core.model import ChipView, Family, FaultView, Reason
+from nodeagent.policy.state import ActiveFault, ChipState, Notice, Why
+
+AUTOFILL_TEXT = "AutofillFaultCode"
+"""Stands for the code of a manual separation whose code is not known any more (device-info 6.2)."""
 
 
 class Decision(Protocol):
@@ -34,11 +38,16 @@ class Levels(Protocol):
 
 
 def judge_chip(chip: ChipState, family: Family, used: bool, levels: Levels) -> ChipView:
-    """Level every code on its own, then take the maximum of each plane (R3)."""
+    """Level every code on its own (R3), put the upgrade reasons on top, then take the maximum of each plane (3.5)."""
     shown: list[FaultView] = [_fault_view(fault, levels) for fault in chip.faults.values()]
     shown += [_fault_view(note, levels) for code, note in chip.notices.items() if code not in chip.faults]
     network = max((f.level for f in shown if f.plane is Plane.NETWORK), default=Level.NORMAL)
     board = max((f.level for f in shown if f.plane is not Plane.NETWORK), default=Level.NORMAL)
+    for why in chip.reasons:
+        if why.code is not None and plane_of(why.code) is Plane.NETWORK:
+            network = max(network, why.level)
+        else:
+            board = max(board, why.level)
     return ChipView(
         chip=chip.chip,
         faults=tuple(shown),
@@ -47,8 +56,19 @@ def judge_chip(chip: ChipState, family: Family, used: bool, levels: Levels) -> C
         healthy=is_healthy(board, used),
         network_healthy=not family.has_network_plane or network <= Level.NOT_HANDLE,
         used=used,
+        manually_separated=chip.manual is not None,
+        reasons=tuple(sorted((_reason(w, at, levels) for w, at in chip.reasons.items()), key=_order)),
         silent_since_ms=None if chip.silent_since is None else chip.silent_since.wall_ms,
     )
+
+
+def _reason(why: Why, at: Instant, levels: Levels) -> Reason:
+    text = AUTOFILL_TEXT if why.code is None else levels.text_of(why.code).lower()
+    return Reason(at.wall_ms, text, why.level, why.upgrade_type)
+
+
+def _order(reason: Reason) -> tuple[str, int, str]:
+    return reason.code_text, reason.level, reason.upgrade_type.value
 
 
 def is_healthy(level: Level, used: bool) -> bool:

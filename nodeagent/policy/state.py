@@ -5,13 +5,16 @@ same step work on that copy. So the cost of a step grows with its events and the
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import NamedTuple
 
 from nodeagent.core.instant import Instant
 from nodeagent.core.levels import Level, Severity
-from nodeagent.core.model import ChipId, ChipView, Inventory, NodeView
-from nodeagent.core.observation import CarriedFault
+from nodeagent.core.model import ChipId, ChipView, Inventory, NodeView, UpgradeType
+from nodeagent.core.observation import CarriedOver, FaultNoticed, FaultOccurred, FaultRecovered
+from nodeagent.policy.duration import DurationState
+from nodeagent.policy.frequency import FrequencyState
 
 NOTICE_LIMIT_MS = 300_000
 """A notice that no target acknowledged is dropped and counted after this time (decision 3)."""
@@ -53,12 +56,39 @@ class Notice:
     once: bool
 
 
+CodeFact = FaultOccurred | FaultRecovered | FaultNoticed
+"""A fact about one code of one chip."""
+
+
+class Why(NamedTuple):
+    """Identity of an upgrade reason on its chip. code None: autofilled, the code is not known any more."""
+
+    code: int | None
+    level: Level
+    upgrade_type: UpgradeType
+
+
+@dataclass(frozen=True, slots=True)
+class Manual:
+    """A chip is manually separated.
+
+    entered: generation of the first view that names it; an operator can only have lifted what a write that
+    contained the name has made known (R8). 0 = the published object named it before we started.
+    """
+
+    entered: int
+
+
 @dataclass(slots=True)
 class ChipState:
     """One chip. Only the step that made a copy writes to it.
 
     touched: code -> mono_ms of its last event, so that an older query answer does not contradict it.
     answered: a full query of this process run has succeeded. silent_since: no usable answer since then.
+    recalled: began with what the state file remembered.
+    held: facts that an association rule keeps back. associated: codes that such a rule dropped and the driver may
+    still list. triggers: last occurrence of the code that others are associated with. bonding_down, ub_down: number
+    of ports that are down, None = not known.
     """
 
     chip: ChipId
@@ -66,20 +96,33 @@ class ChipState:
     notices: dict[int, Notice] = field(default_factory=dict)
     touched: dict[int, int] = field(default_factory=dict)
     answered: bool = False
+    recalled: bool = False
     silent_since: Instant | None = None
     silent_why: str = ""
+    reasons: dict[Why, Instant] = field(default_factory=dict)
+    frequency: dict[int, FrequencyState] = field(default_factory=dict)
+    duration: dict[int, DurationState] = field(default_factory=dict)
+    manual: Manual | None = None
+    held: list[CodeFact] = field(default_factory=list)
+    associated: set[int] = field(default_factory=set)
+    triggers: dict[int, Instant] = field(default_factory=dict)
+    bonding_down: int | None = None
+    ub_down: int | None = None
 
     def copy(self, now_mono_ms: int) -> "ChipState":
         """A copy to work on, without event times that no query can be older than any more."""
         oldest = now_mono_ms - TOUCHED_LIMIT_MS
-        return ChipState(
-            self.chip,
-            dict(self.faults),
-            dict(self.notices),
-            {code: at for code, at in self.touched.items() if at > oldest},
-            self.answered,
-            self.silent_since,
-            self.silent_why,
+        return replace(
+            self,
+            faults=dict(self.faults),
+            notices=dict(self.notices),
+            touched={code: at for code, at in self.touched.items() if at > oldest},
+            reasons=dict(self.reasons),
+            frequency=dict(self.frequency),
+            duration=dict(self.duration),
+            held=list(self.held),
+            associated=set(self.associated),
+            triggers=dict(self.triggers),
         )
 
 
@@ -90,7 +133,7 @@ class NodeState:
     inventory: Inventory | None = None
     chips: Mapping[int, ChipState] = field(default_factory=dict)
     views: Mapping[int, ChipView] = field(default_factory=dict)
-    carried: tuple[CarriedFault, ...] = ()
+    restored: CarriedOver | None = None
     in_use: frozenset[int] = frozenset()
     complete: bool = False
     generation: int = 0
@@ -113,6 +156,10 @@ class ChangeKind(Enum):
     VANISHED = "vanished"
     INVENTORY = "inventory"
     COMPLETE = "complete"
+    RAISED = "raised"
+    RELEASED = "released"
+    LIFTED = "lifted"
+    HELD = "held back"
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,11 @@ from nodeagent.policy.table_yaml import Piece as YamlPiece
 _HEADER_KEYS = ("version", "layer", "defaults")
 _BODY_KEYS = ("unknown", "faults", "suppress")
 _SUPPRESS_KEYS = ("code", "chips", "reason", "until")
+RULE_SECTIONS = ("frequency", "duration", "association", "ports")
+"""Keys of rules, which may stand in the same file; nodeagent.policy.rules_load reads them."""
+REMOVE_KEY, REPLACE_KEY, GRACE_KEY = "remove", "replace", "grace_tolerance"
+"""Further keys that belong to the reader of rules."""
+_KEYS_OF_RULES = (*RULE_SECTIONS, REMOVE_KEY, REPLACE_KEY, GRACE_KEY)
 
 
 @dataclass(slots=True)
@@ -75,8 +80,8 @@ class Document:
                         yield header
                         started = True
                     yield from self._body(header, piece)
-                else:
-                    hint = nearest(key.text, _HEADER_KEYS + _BODY_KEYS)
+                elif key.text not in _KEYS_OF_RULES:
+                    hint = nearest(key.text, _HEADER_KEYS + _BODY_KEYS + _KEYS_OF_RULES)
                     self._complain(key.line, f"unknown key {shown(key.text)}{hint}")
                 for repeated in repeated_keys(piece.node):
                     self._complain(repeated.line, f"key {shown(repeated.text)} stands twice")

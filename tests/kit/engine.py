@@ -1,14 +1,16 @@
 """Drive the pure engine by hand: one `step` a row, as in the worked examples of chip-faults 13."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 
 from nodeagent.core.files import SHIPPED_TABLES, read_shipped
 from nodeagent.core.instant import Instant
 from nodeagent.core.levels import Severity
-from nodeagent.core.model import ChipId, ChipView, Family, Inventory, Product
+from nodeagent.core.model import ChipId, ChipView, Family, Inventory, NodeView, Product
 from nodeagent.core.observation import (
     Acknowledged,
+    CarriedOver,
     ChipCodes,
     ChipsInUse,
     FaultNoticed,
@@ -18,9 +20,12 @@ from nodeagent.core.observation import (
     Observation,
     SourceComplete,
 )
-from nodeagent.policy.engine import Step, step
+from nodeagent.policy.engine import Step, reconfigure, step
+from nodeagent.policy.rules import Configuration, RuleSet
 from nodeagent.policy.state import NodeState
 from nodeagent.policy.table import FaultTable, load_table
+from nodeagent.render.device_info import render_device_info
+from nodeagent.render.reading import parse_device_info
 
 EPOCH_MS = 1_760_000_000_000
 
@@ -37,22 +42,70 @@ def at(seconds: float) -> Instant:
     return Instant(ms, EPOCH_MS + ms)
 
 
-class Bench:
-    """An engine with some chips, complete from the start. Logic and physical ids are equal."""
+def config_of(table: FaultTable | None = None, rules: RuleSet | None = None) -> Configuration:
+    """A configuration of the shipped table, without rules unless given."""
+    return Configuration(table or shipped_table(), rules or RuleSet(), "test")
 
-    def __init__(self, chips: int = 1, family: Family = Family.A2, table: FaultTable | None = None) -> None:
-        self.table = table or shipped_table()
+
+class Bench:
+    """An engine with some chips, complete from the start. Logic and physical ids are equal.
+
+    restored: enters before the chips are known, as after a restart; the chips have then not answered yet.
+    """
+
+    def __init__(
+        self,
+        chips: int = 1,
+        family: Family = Family.A2,
+        rules: RuleSet | None = None,
+        restored: CarriedOver | None = None,
+        begin_s: float = -1000,
+    ) -> None:
+        self.config = config_of(None, rules)
         self.state = NodeState()
         self.last: Step | None = None
         ids = tuple(ChipId(i, i, i, 0) for i in range(chips))
-        begin = at(-1000)
-        self.step(-1000, InventorySeen(Inventory(Product(family, "chip"), ids), begin), SourceComplete(begin))
+        begin = at(begin_s)
+        first: list[Observation] = [] if restored is None else [restored]
+        first += [InventorySeen(Inventory(Product(family, "chip"), ids), begin)]
+        self.step(begin_s, *first, SourceComplete(begin))
+
+    @property
+    def table(self) -> FaultTable:
+        """The table in force."""
+        return self.config.table
 
     def step(self, seconds: float, *observations: Observation) -> Step:
         """One step at a moment."""
-        self.last = step(self.state, observations, at(seconds), self.table)
+        self.last = step(self.state, observations, at(seconds), self.config)
         self.state = self.last.state
         return self.last
+
+    def reconfigure(self, seconds: float, rules: RuleSet) -> Step:
+        """Other rules from now on."""
+        self.config = config_of(None, rules)
+        self.last = reconfigure(self.state, at(seconds), self.config)
+        self.state = self.last.state
+        return self.last
+
+    def reasons(self, logic_id: int = 0) -> set[tuple[str, str, str, float]]:
+        """(code, level, type, seconds) of the chip's upgrade reasons."""
+        return {
+            (r.code_text, r.level.text, r.upgrade_type.value, (r.upgrade_time_ms - EPOCH_MS) / 1000)
+            for r in self.chip(logic_id).reasons
+        }
+
+    def entry(self, logic_id: int = 0) -> dict[str, tuple[str, float]]:
+        """Code text -> (level, seconds) of the chip's published time-and-level maps, both planes together."""
+        data = render_device_info(replace(self.view, chips=(self.chip(logic_id),)), 1)
+        faults = parse_device_info(data).faults
+        return {f.code_text: (f.level.text, (f.since_ms - EPOCH_MS) / 1000) for f in faults}
+
+    @property
+    def view(self) -> NodeView:
+        """The view as it would be published now."""
+        assert self.state.view is not None
+        return self.state.view
 
     def ack(self, seconds: float) -> Step:
         """A target takes the present view."""

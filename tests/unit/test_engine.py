@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
-from kit.engine import Bench, at, listed, occur, once, recover, used
+from kit.engine import Bench, at, config_of, listed, occur, once, recover, used
 
 from nodeagent.core.instant import Instant
 from nodeagent.core.levels import Level, Severity
@@ -18,7 +18,7 @@ from nodeagent.core.observation import (
     Observation,
     SourceComplete,
 )
-from nodeagent.policy.engine import relevel, step
+from nodeagent.policy.engine import reconfigure, step
 from nodeagent.policy.state import ChangeKind, NodeState
 
 LINK = 0x81078603
@@ -207,7 +207,7 @@ class TestStart:
     CHIPS = (ChipId(0, 0, 0, 0), ChipId(1, 1, 1, 0))
 
     def test_nothing_is_published_before_the_first_complete_query(self) -> None:  # decision 4
-        table = Bench().table
+        table = config_of()
         first = step(NodeState(), [InventorySeen(Inventory(self.PRODUCT, self.CHIPS), at(0))], at(0), table)
         second = step(first.state, [listed([0x80E18005], 1)], at(1), table)
         third = step(second.state, [SourceComplete(at(2))], at(2), table)
@@ -216,7 +216,7 @@ class TestStart:
         assert [f.text for f in third.view.chips[0].faults] == ["80E18005"]
 
     def test_a_silent_chip_keeps_what_our_last_object_said(self) -> None:  # decision 4
-        table = Bench().table
+        table = config_of()
         carried = CarriedFault(1, 0x80E18005, Level.RESTART_NPU, at(-500).wall_ms)
         result = step(
             NodeState(),
@@ -237,7 +237,7 @@ class TestStart:
         assert silent.silent_since_ms == at(2).wall_ms
 
     def test_the_first_answer_settles_what_was_carried_over(self) -> None:
-        table = Bench().table
+        table = config_of()
         carried = tuple(CarriedFault(0, c, Level.SEPARATE, at(-500).wall_ms) for c in (0x80E18005, 0x80C98008))
         begin = [CarriedOver(carried, at(0)), InventorySeen(Inventory(self.PRODUCT, self.CHIPS[:1]), at(0))]
         result = step(NodeState(), [*begin, listed([0x80E18005], 1), SourceComplete(at(1))], at(1), table)
@@ -247,7 +247,7 @@ class TestStart:
         assert ChangeKind.VANISHED in [c.kind for c in result.changes]
 
     def test_an_object_that_is_read_late_still_counts_for_silent_chips(self) -> None:
-        table = Bench().table
+        table = config_of()
         first = step(
             NodeState(),
             [
@@ -308,8 +308,8 @@ class TestKnowledge:
         bench.step(1, occur(0x80E18005, 1))
         before = bench.state
         seen = dict(before.chips[0].faults), dict(before.chips[0].touched), before.view
-        step(before, [recover(0x80E18005, 2), once(0x80C98006, 2)], at(2), bench.table)
-        relevel(before, at(3), bench.table)
+        step(before, [recover(0x80E18005, 2), once(0x80C98006, 2)], at(2), bench.config)
+        reconfigure(before, at(3), bench.config)
         assert (dict(before.chips[0].faults), dict(before.chips[0].touched), before.view) == seen
 
 
@@ -359,7 +359,7 @@ def test_a_clock_step_moves_no_timer() -> None:
     bench = Bench()
     bench.step(1, once(0x80C98006, 1))
     six_hours_later = Instant(2000, at(2).wall_ms + 6 * 3_600_000)
-    bench.state = step(bench.state, [], six_hours_later, bench.table).state
+    bench.state = step(bench.state, [], six_hours_later, bench.config).state
     assert bench.shown()
 
 
@@ -367,14 +367,8 @@ def test_a_changed_table_judges_every_chip_again() -> None:
     bench = Bench()
     bench.step(1, FaultOccurred(0, 0x80E18005, None, at(1)))
 
-    class Harsh:
-        def level_of(self, code: int, severity: Severity | None):  # type: ignore[no-untyped-def]
-            decision = bench.table.level_of(code, severity)
-            return type("D", (), {"level": Level.SEPARATE, "plane": decision.plane, "known": True})()
-
-        def text_of(self, code: int) -> str:
-            return bench.table.text_of(code)
-
-    result = relevel(bench.state, at(2), Harsh())
+    site = 'faults:\n  - code: "80E18005"\n    level: SeparateNPU\n'
+    harsh, _ = bench.table.overlaid([("site.yaml", site)])
+    result = reconfigure(bench.state, at(2), config_of(harsh))
     assert result.view is not None
     assert result.view.chips[0].chip_level is Level.SEPARATE

@@ -1,0 +1,105 @@
+"""What must survive a kill beyond the published object, as plain JSON values (decision 17). Pure.
+
+Per chip (by physical id): active codes, upgrade reasons, manual separation, frequency counters, duration states.
+Every moment is `[mono_ms, wall_ms]`; after a reboot the monotonic part is made anew from the wall clock.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nodeagent.core.instant import Instant
+from nodeagent.core.levels import Level, Severity
+from nodeagent.core.model import UpgradeType
+from nodeagent.policy.duration import DurationState
+from nodeagent.policy.frequency import FrequencyState
+from nodeagent.policy.state import ActiveFault, ChipState, Manual, NodeState, Why
+
+VERSION = 1
+MAX_EDGES = 200
+"""Bound of a remembered history; the oldest edges are the ones that are judged first, so the newest are dropped."""
+
+
+def remember(state: NodeState) -> dict[str, Any]:
+    """The chips that have anything to remember, by physical id as text."""
+    return {str(c.chip.physical_id): m for c in state.chips.values() if (m := _chip(c, state.acknowledged))}
+
+
+def recall(chip: ChipState, memory: Mapping[str, object], at: Instant, same_boot: bool) -> None:
+    """Put remembered values into a chip. Raises ValueError for anything that is not what `remember` wrote."""
+
+    def moment(value: object) -> Instant:
+        mono_ms, wall_ms = _list(value, 2)
+        if not isinstance(mono_ms, int) or not isinstance(wall_ms, int):
+            raise ValueError("a moment is two integers")
+        return Instant(mono_ms if same_boot else at.mono_ms - (at.wall_ms - wall_ms), wall_ms)
+
+    def maybe(value: object) -> Instant | None:
+        return None if value is None else moment(value)
+
+    reasons: dict[Why, Instant] = {}
+    for entry in _list(memory.get("reasons", [])):
+        code, level, upgrade_type, since = _list(entry, 4)
+        reasons[Why(_code(code), Level.parse(str(level)), UpgradeType(upgrade_type))] = moment(since)
+    frequency: dict[int, FrequencyState] = {}
+    for entry in _list(memory.get("frequency", [])):
+        code, occurrences, fault, recover = _list(entry, 4)
+        times = tuple(moment(o) for o in _list(occurrences))
+        frequency[int(code)] = FrequencyState(times, maybe(fault), maybe(recover))
+    duration: dict[int, DurationState] = {}
+    for entry in _list(memory.get("duration", [])):
+        code, timed_out, edges, alarm = _list(entry, 4)
+        history = tuple((moment(e[0]), bool(e[1])) for e in (_list(x, 2) for x in _list(edges)))
+        duration[int(code)] = DurationState(bool(timed_out), history, maybe(alarm))
+    active: dict[int, ActiveFault] = {}
+    for entry in _list(memory.get("faults", [])):
+        code, severity, since = _list(entry, 3)
+        known = None if severity is None else Severity(severity)
+        active[int(code)] = ActiveFault(int(code), moment(since), known, entered=0)
+    manual = memory.get("manual")
+    if manual not in (None, "known", "new"):
+        raise ValueError(f"manual is {manual!r}")
+    chip.faults, chip.recalled = active, True
+    chip.reasons, chip.frequency, chip.duration = reasons, frequency, duration
+    chip.manual = None if manual is None else Manual(0 if manual == "known" else 1)
+
+
+def _chip(chip: ChipState, acknowledged: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if chip.faults:
+        found["faults"] = [[f.code, f.severity, _moment(f.since)] for f in chip.faults.values()]
+    if chip.reasons:
+        found["reasons"] = [[w.code, w.level.text, w.upgrade_type.value, _moment(at)] for w, at in chip.reasons.items()]
+    if chip.frequency:
+        found["frequency"] = [
+            [code, [_moment(o) for o in s.occurrences], _maybe(s.last_fault), _maybe(s.last_recover)]
+            for code, s in chip.frequency.items()
+        ]
+    if chip.duration:
+        found["duration"] = [
+            [code, s.timed_out, [[_moment(at), up] for at, up in s.edges[:MAX_EDGES]], _maybe(s.alarm)]
+            for code, s in chip.duration.items()
+            if s.timed_out or s.edges
+        ]
+    if chip.manual is not None:
+        found["manual"] = "known" if chip.manual.entered <= acknowledged else "new"
+    return found
+
+
+def _moment(at: Instant) -> list[int]:
+    return [at.mono_ms, at.wall_ms]
+
+
+def _maybe(at: Instant | None) -> list[int] | None:
+    return None if at is None else _moment(at)
+
+
+def _code(value: object) -> int | None:
+    if value is None or isinstance(value, int):
+        return value
+    raise ValueError(f"a code is an integer, not {value!r}")
+
+
+def _list(value: object, length: int | None = None) -> Sequence[Any]:
+    if not isinstance(value, list) or (length is not None and len(value) != length):
+        raise ValueError(f"a list {'' if length is None else f'of {length} '}is expected, not {value!r}"[:200])
+    return value

@@ -1,0 +1,73 @@
+"""What a chip begins with after a restart: the published object and the state file, reconciled (chip-faults 7.4). Pure.
+
+The state file, when there is one, knows more and is newer or equally new; only an operator's lift is read from the
+object. Without it the object is all there is: its reasons come back, its counters do not.
+"""
+
+from nodeagent.core.codes import parse_code
+from nodeagent.core.instant import Instant
+from nodeagent.core.levels import Level
+from nodeagent.core.model import Reason, UpgradeType
+from nodeagent.core.observation import CarriedOver
+from nodeagent.policy import faults, memory, raises
+from nodeagent.policy.duration import DurationState
+from nodeagent.policy.frequency import FrequencyState
+from nodeagent.policy.raises import Told
+from nodeagent.policy.state import ChipState, Manual, Why
+
+
+def restore(chip: ChipState, carried: CarriedOver, entering: int) -> list[Told]:
+    """Fill a chip that has not answered yet; what was lifted or repaired on the way is told."""
+    physical_id = chip.chip.physical_id
+    remembered = carried.memory.get(physical_id)
+    if remembered is not None:
+        memory.recall(chip, remembered, carried.at, carried.same_boot)
+        if chip.manual is not None and chip.manual.entered > 0:
+            chip.manual = Manual(entering)  # never acknowledged, so its absence from the object means nothing
+    else:
+        mine = tuple(c for c in carried.faults if c.physical_id == physical_id)
+        chip.faults = faults.from_carried(mine, carried.at, entering)
+        _from_object(chip, [r for p, r in carried.reasons if p == physical_id], carried.at)
+        if physical_id in (carried.manual or ()):
+            chip.manual = Manual(0)
+    return _repair(chip, carried)
+
+
+def _from_object(chip: ChipState, reasons: list[Reason], at: Instant) -> None:
+    """Reasons of the object, newest time first for doubled ones; a timed-out rule stays timed out, no count (W19)."""
+    for reason in reasons:
+        since = Instant(at.mono_ms - (at.wall_ms - reason.upgrade_time_ms), reason.upgrade_time_ms)
+        why = Why(_code(reason), reason.level, reason.upgrade_type)
+        if why in chip.reasons and chip.reasons[why] >= since:
+            continue
+        chip.reasons[why] = since
+        if why.code is None:
+            continue
+        if why.upgrade_type is UpgradeType.DURATION:
+            chip.duration[why.code] = DurationState(timed_out=True, alarm=since)
+        elif why.upgrade_type is UpgradeType.FREQUENCY:
+            chip.frequency[why.code] = FrequencyState(last_fault=since)
+
+
+def _repair(chip: ChipState, carried: CarriedOver) -> list[Told]:
+    """Field and reasons must tell the same (7.4 step 3)."""
+    separating = [w for w in chip.reasons if w.level is Level.MANUALLY_SEPARATE]
+    if carried.manual is not None:
+        named = chip.chip.physical_id in carried.manual
+        known = chip.manual is None or chip.manual.entered == 0
+        if not named and known and (separating or chip.manual is not None):
+            return raises.lift(chip, carried.at)
+    if chip.manual is not None and not separating:
+        why = Why(None, Level.MANUALLY_SEPARATE, UpgradeType.AUTOFILL)
+        chip.reasons[why] = carried.at
+        return [Told(why, carried.at, began=True)]
+    if chip.manual is None and separating:
+        chip.manual = Manual(0)
+    return []
+
+
+def _code(reason: Reason) -> int | None:
+    try:
+        return parse_code(reason.code_text)
+    except ValueError:
+        return None
