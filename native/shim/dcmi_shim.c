@@ -26,6 +26,7 @@
     X(dcmi_get_mainboard_id)                                                                                \
     X(dcmi_get_device_info)                                                                                 \
     X(dcmi_get_device_health)                                                                               \
+    X(dcmi_get_device_network_health)                                                                       \
     X(dcmi_get_device_errorcode_v2)                                                                         \
     X(dcmi_subscribe_fault_event)                                                                           \
     X(dcmiv2_init)                                                                                          \
@@ -37,6 +38,7 @@
     X(dcmiv2_get_mainboard_id)                                                                              \
     X(dcmiv2_get_device_info)                                                                               \
     X(dcmiv2_get_device_health)                                                                             \
+    X(dcmiv2_get_device_network_health)                                                                     \
     X(dcmiv2_get_device_error_code_list)                                                                    \
     X(dcmiv2_subscribe_fault_event)
 
@@ -206,6 +208,12 @@ int na_dcmi_super_pod(int card, int device, int logic, struct dcmi_spod_info *in
 int na_dcmi_health(int card, int device, int logic, unsigned int *health)
 {
     return EITHER(CALL(dcmi_get_device_health, card, device, health), CALL(dcmiv2_get_device_health, logic, health));
+}
+
+int na_dcmi_network_health(int card, int device, int logic, int *result)
+{
+    return EITHER(CALL(dcmi_get_device_network_health, card, device, result),
+                  CALL(dcmiv2_get_device_network_health, logic, result));
 }
 
 int na_dcmi_error_codes(int card, int device, int logic, int *count, unsigned int *codes, unsigned int room)

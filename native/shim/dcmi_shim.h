@@ -45,6 +45,8 @@ int na_dcmi_board_info(int card, int device, int logic, struct dcmi_board_info *
 int na_dcmi_mainboard_id(int card, int device, int logic, unsigned int *id);
 int na_dcmi_super_pod(int card, int device, int logic, struct dcmi_spod_info *info);
 int na_dcmi_health(int card, int device, int logic, unsigned int *health);
+/* Result of the gateway detection, 0..8. May hang for long after a card drop (native-abi 6.2). */
+int na_dcmi_network_health(int card, int device, int logic, int *result);
 int na_dcmi_error_codes(int card, int device, int logic, int *count, unsigned int *codes, unsigned int room);
 
 /* Wildcard subscription with an all-zero filter. The handler ends in the ring. Once per process. */

@@ -22,6 +22,7 @@ int na_dcmi_board_info(int card, int device, int logic, struct dcmi_board_info *
 int na_dcmi_mainboard_id(int card, int device, int logic, unsigned int *id);
 int na_dcmi_super_pod(int card, int device, int logic, struct dcmi_spod_info *info);
 int na_dcmi_health(int card, int device, int logic, unsigned int *health);
+int na_dcmi_network_health(int card, int device, int logic, int *result);
 int na_dcmi_error_codes(int card, int device, int logic, int *count, unsigned int *codes, unsigned int room);
 int na_dcmi_subscribe(void);
 int na_dcmi_event_fd(void);

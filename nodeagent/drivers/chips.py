@@ -119,13 +119,7 @@ class HostedChips:
 
     def open(self, avoid: Collection[int]) -> Opened:
         """Library search, dlopen, init, enumeration; one sick chip does not hide the others (native-abi 5.4)."""
-        settings = self._settings
-        if settings.library:
-            path = explicit_library(settings.library, trust=settings.trust)
-        else:
-            path = find_library(DCMI_FILE_NAME, os.environ)
-        self._host.call("open", path, deadline_s=settings.init_deadline_s)
-        generation = self._host.call("init", settings.generation, deadline_s=settings.init_deadline_s)
+        path, generation = open_dcmi(self._host, self._settings)
         self._v2 = generation == "v2"
         problems: list[str] = []
         chips = self._enumerate(problems)
@@ -140,13 +134,13 @@ class HostedChips:
 
     def codes(self, chip: ChipId) -> CodesAnswer:
         """The algorithm of native-abi 6.4; see `judge_codes`."""
-        rc, count, listed, health_rc = self._call("codes", *_address(chip))
+        rc, count, listed, health_rc = self._call("codes", *address(chip))
         function = "dcmiv2_get_device_error_code_list" if self._v2 else "dcmi_get_device_errorcode_v2"
         return judge_codes(function, int(rc), int(count), listed, int(health_rc))
 
     def card_dropped(self, chip: ChipId) -> bool:
         """Health query: -8012 = dropped, 0 = not; anything else is no answer."""
-        rc = self._call("health", *_address(chip))
+        rc = self._call("health", *address(chip))
         if rc == NOT_READY_RC:
             return True
         if rc != 0:
@@ -211,7 +205,7 @@ class HostedChips:
         last = DriverError(f"no chip gives a valid answer to {call}")
         for chip in chips:
             try:
-                value = self._call(call, *_address(chip))
+                value = self._call(call, *address(chip))
                 if value != invalid:
                     return value
             except AnswerError as error:
@@ -235,7 +229,7 @@ class HostedChips:
         """First chip that answers decides; unsupported or no answer = -2 (device-info 3)."""
         for chip in chips:
             try:
-                pod_id, server_index, chassis_id, pod_type = self._call("super_pod", *_address(chip))
+                pod_id, server_index, chassis_id, pod_type = self._call("super_pod", *address(chip))
             except AnswerError as error:
                 if error.kind is AnswerKind.NOT_SUPPORTED:
                     break
@@ -265,5 +259,19 @@ def judge_codes(function: str, rc: int, count: int, listed: list[int], health_rc
     return CodesAnswer(tuple(dict.fromkeys(codes)), dropped)
 
 
-def _address(chip: ChipId) -> tuple[int, int, int]:
+def address(chip: ChipId) -> tuple[int, int, int]:
+    """A chip as the adapter's calls take it: card, device, logic id."""
     return chip.card_id, chip.device_id, chip.logic_id
+
+
+def open_dcmi(host: DriverHost, settings: DcmiSettings) -> tuple[str, str]:
+    """Find, load and initialise the library in a host; its path and the generation in use (native-abi 2.1-2.3).
+
+    Raises DriverError, LibraryError or HostError. Takes seconds on real drivers.
+    """
+    if settings.library:
+        path = explicit_library(settings.library, trust=settings.trust)
+    else:
+        path = find_library(DCMI_FILE_NAME, os.environ)
+    host.call("open", path, deadline_s=settings.init_deadline_s)
+    return path, str(host.call("init", settings.generation, deadline_s=settings.init_deadline_s))

@@ -43,6 +43,7 @@ class DcmiAdapter:
             "mainboard_id": self.mainboard_id,
             "super_pod": self.super_pod,
             "health": self.health,
+            "network_health": self.network_health,
             "codes": self.codes,
             "subscribe": self.subscribe,
         }
@@ -167,6 +168,15 @@ class DcmiAdapter:
         """Return code of the health query: the value itself decides nothing (6.4), -8012 means card dropped."""
         value = ffi.new("unsigned int *")
         return lib.na_dcmi_health(card, device, logic, value)
+
+    def network_health(self, card: int, device: int, logic: int) -> list[int]:
+        """[rc, result of the gateway detection]: 0..8, or nonsense that the caller refuses (6.2).
+
+        0 would mean healthy, so the result starts as -1: an answer that was never written is no answer.
+        """
+        result = ffi.new("int *", -1)
+        rc = lib.na_dcmi_network_health(card, device, logic, result)
+        return [rc, int(result[0])]
 
     def codes(self, card: int, device: int, logic: int) -> list[Any]:
         """[rc of the code query, count, codes, rc of the health query]: the raw material of 6.4."""

@@ -7,10 +7,11 @@ the session.
 
 from collections.abc import Callable, Collection
 
-from nodeagent.core.errors import DriverError
+from nodeagent.core.errors import DriverError, HostError
 from nodeagent.core.model import ChipId, Inventory, Product, SuperPod
 from nodeagent.drivers.answers import NOT_READY_RC, AnswerError, check
 from nodeagent.drivers.chips import CodesAnswer, DriverEvent, DriverNews, Opened, judge_codes
+from nodeagent.drivers.gateway import judge_network_health
 from nodeagent.drivers.host import HostGoneError, HostStuckError
 from nodeagent.drivers.identity import family_of, super_pod_of
 from nodeagent.mock.events import MockEvent
@@ -23,6 +24,7 @@ _V1 = {
     "codes": "dcmi_get_device_errorcode_v2",
     "physical": "dcmi_get_device_phyid_from_logicid",
     "info": "dcmi_get_device_info",
+    "network": "dcmi_get_device_network_health",
 }
 
 
@@ -88,13 +90,11 @@ class FakeChipDriver:
     def _disturb(self, name: str, logic_id: int | None) -> None:
         if self._ended:
             raise HostGoneError(self._ended)
-        disturbance = self._node.disturbance(_V1[name], logic_id)
-        if disturbance.crash_signal:
-            self._ended = f"driver host fake was killed by signal {disturbance.crash_signal}"
-            raise HostGoneError(self._ended)
-        if disturbance.hang_s > 0:
-            self._ended = f"{name}({logic_id}) did not return"
-            raise HostStuckError(self._ended)
+        try:
+            _meet_disturbance(self._node, name, logic_id)
+        except HostError as error:
+            self._ended = error.sentence
+            raise
 
     def _product(self) -> Product:
         spec = self._node.spec
@@ -111,3 +111,45 @@ class FakeChipDriver:
         mono_ns = self._node.clock.now().mono_ms * 1_000_000
         plain = DriverEvent(event.code, event.logic_id, event.assertion, event.severity, mono_ns, event.name)
         self._on_news(DriverNews((plain,)))
+
+
+class FakeGatewayDriver:
+    """One gateway session with a `MockNode`; see nodeagent.drivers.gateway."""
+
+    def __init__(self, node: MockNode) -> None:
+        self._node = node
+        self._ended = ""
+
+    @property
+    def ended(self) -> bool:
+        """No longer usable; nothing of it lives on."""
+        return bool(self._ended)
+
+    def open(self) -> None:
+        """Initialise the pretended library."""
+        _meet_disturbance(self._node, "init", None)
+        check(_V1["init"], self._node.forced_code(_V1["init"], None) or 0)
+
+    def network_health(self, chip: ChipId) -> int:
+        """Result of the gateway detection, judged like the real one."""
+        if self._ended:
+            raise HostGoneError(self._ended)
+        try:
+            _meet_disturbance(self._node, "network", chip.logic_id)
+        except HostError as error:
+            self._ended = error.sentence
+            raise
+        return judge_network_health(_V1["network"], *self._node.network_health(chip.logic_id))
+
+    def close(self) -> None:
+        """End the session."""
+        self._ended = self._ended or "the session was closed"
+
+
+def _meet_disturbance(node: MockNode, name: str, logic_id: int | None) -> None:
+    """Raise what a hang or a crash of the host process would look like from outside."""
+    disturbance = node.disturbance(_V1[name], logic_id)
+    if disturbance.crash_signal:
+        raise HostGoneError(f"driver host fake was killed by signal {disturbance.crash_signal}")
+    if disturbance.hang_s > 0:
+        raise HostStuckError(f"{name}({logic_id}) did not return")

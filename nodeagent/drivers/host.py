@@ -128,6 +128,11 @@ class DriverHost:
         return self._process.pid
 
     @property
+    def ended(self) -> bool:
+        """The child has been seen to end. A closed host may live on while the kernel does not let it die."""
+        return self._process.poll() is not None
+
+    @property
     def stuck(self) -> str:
         """Why no further call is made here; empty while calls are fine."""
         return self._stuck
