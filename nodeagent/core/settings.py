@@ -80,9 +80,21 @@ class ChipSettings:
 
 @dataclass(frozen=True, slots=True)
 class FaultSettings:
-    """The fault table."""
+    """Fault tables and rules (docs/rules.md): shipped < `site_file` < `config_dir` < `config_map`."""
 
-    site_file: str = setting("", "YAML file laid over the shipped fault tables, merged by code and field.")
+    site_file: str = setting("", "YAML file laid over the shipped tables and rules, merged by code and field.")
+    config_dir: str = setting(
+        "",
+        "Folder with faultCode.json, faultCustomization.json, PollInterval and nodeagent.yaml, each optional; the same"
+        " documents as in the ConfigMap. Empty: none.",
+    )
+    config_map: str = setting(
+        "kube-system/mindx-dl-fault-config",
+        "ConfigMap with these documents, NAMESPACE/NAME, read from where the objects are published to. Empty: none.",
+    )
+    reload_period_s: float = setting(
+        5.0, "How often `site_file` and `config_dir` are compared with what is in force.", unit="s", low=0.1, high=300
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +123,17 @@ class PublishSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class DaemonSettings:
+    """Files of the daemon itself."""
+
+    state_dir: str = setting(
+        "/var/lib/nodeagent",
+        "Folder for counters and timers that must survive a restart. Empty: they start from zero.",
+    )
+    socket: str = setting("/run/nodeagent/nodeagent.sock", "UNIX socket for `why` and `table diff`. Empty: none.")
+
+
+@dataclass(frozen=True, slots=True)
 class MockSettings:
     """The pretended node of a dry run."""
 
@@ -121,6 +144,13 @@ class MockSettings:
     )
     time_factor: float = setting(
         1.0, "How many times as fast policy time runs in a dry run; deadlines and writes stay real.", low=0.1, high=3600
+    )
+    time_anchor_s: float = setting(
+        0.0,
+        "Monotonic second at which accelerated time begins, so that it goes on across a restart; 0: when we start.",
+        unit="s",
+        low=0,
+        high=1e10,
     )
 
 
@@ -134,4 +164,5 @@ class Settings:
     chips: ChipSettings = ChipSettings()
     faults: FaultSettings = FaultSettings()
     publish: PublishSettings = PublishSettings()
+    daemon: DaemonSettings = DaemonSettings()
     mock: MockSettings = MockSettings()

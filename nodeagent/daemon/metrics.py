@@ -34,6 +34,11 @@ DECLARED: dict[str, Declaration] = {
     "chips": Declaration(_G, "Chips of the node."),
     "chips_silent": Declaration(_G, "Chips that give no usable answer."),
     "chips_unhealthy": Declaration(_G, "Chips that must be avoided, by plane.", ("plane",)),
+    "configuration_rejected_total": Declaration(
+        _C, "Contents of tables and rules that were refused: a whole configuration, or groups of rules.", ("what",)
+    ),
+    "configuration_stale": Declaration(_G, "1 while older tables and rules stay in force because the new are bad."),
+    "configuration_version_info": Declaration(_G, "1 for the tables and rules in force, 0 for former.", ("version",)),
     "core_loop_batch": Declaration(_G, "Observations taken in by the last step."),
     "core_step_seconds": Declaration(_H, "Duration of one policy step."),
     "discarded_events_total": Declaration(_C, "Events that do not apply to this product."),
@@ -46,12 +51,14 @@ DECLARED: dict[str, Declaration] = {
     "faults": Declaration(_G, "Active fault codes by level.", ("level",)),
     "loop_restarts_total": Declaration(_C, "Restarts of a supervised loop after an unforeseen error.", ("loop",)),
     "notices_dropped_total": Declaration(_C, "Once-only codes that no target acknowledged in time."),
+    "publish_foreign_changes_total": Declaration(_C, "Changes of our object by somebody else.", ("object",)),
     "publish_last_success_timestamp_seconds": Declaration(_G, "Unix time of the last acknowledged write.", ("object",)),
     "publish_latency_seconds": Declaration(_H, "From a new view to its acknowledgement.", ("object",)),
     "publish_left_out_codes": Declaration(_G, "Fault codes cut from an object that was too large.", ("object",)),
     "publish_loop_errors_total": Declaration(_C, "Unforeseen errors of the publisher.", ("object",)),
     "publish_refused_total": Declaration(_C, "Objects that the contract self-check refused to send.", ("object",)),
     "publish_writes_total": Declaration(_C, "Writes by object and result.", ("object", "result")),
+    "state_file_errors_total": Declaration(_C, "Failed reads and writes of the state file."),
     "unattributed_events_total": Declaration(_C, "Events that belong to no chip of the node or carry no code."),
     "unknown_codes_total": Declaration(_C, "Occurrences of codes that no table lists.", ("code",)),
 }

@@ -243,9 +243,7 @@ class _Reader:
         values: dict[str, int] = {}
         for key, value in node.pairs:
             if key.text not in GRACE_RANGES:
-                self._refuse(
-                    key.line, f"unknown key {shown(key.text)} in {GRACE_KEY}{nearest(key.text, GRACE_RANGES)}"
-                )
+                self._refuse(key.line, f"unknown key {shown(key.text)} in {GRACE_KEY}{nearest(key.text, GRACE_RANGES)}")
             elif not isinstance(value, Scalar) or not value.text.isascii() or not value.text.isdigit():
                 self._refuse(value.line, f"{key.text} must be a number of seconds")
             elif len(value.text) > 19:

@@ -88,7 +88,7 @@ def parse(text: str) -> Node:
 
 
 def folded(key: str) -> str:
-    """A key without letter case, as upstream compares it: letter by letter, so what would become longer fits nothing."""
+    """A key without letter case, as upstream compares it: a letter that would become two fits no name."""
     without_case = key.casefold()
     return without_case if len(without_case) == len(key) else key
 
