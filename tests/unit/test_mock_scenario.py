@@ -94,6 +94,8 @@ node:
         ("node:\n  profile: b2\n", 2, "node: there is no profile 'b2'"),
         ("node:\n  profile: a2\n  chip: 8\n", 3, "chip: a node has no such key"),
         ("node:\n  chips: eight\n", 2, "chips: must be a whole number"),
+        ("node:\n  chips: 0\n", 2, "chips: must be a whole number 1"),
+        ("node:\n  per_chip:\n    - {chip: 1, ip: 1.2.3}\n", 3, "ip: '1.2.3' does not appear"),
         ("node:\n  chips: true\n", 2, "chips: must be a whole number"),
         ("node:\n  init_delay_s: -1\n", 2, "init_delay_s: must be a number of 0 or more"),
         ("node:\n  early_events: 1\n", 2, "early_events: must be true or false"),
