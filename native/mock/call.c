@@ -30,6 +30,11 @@ static void sleep_ms(long long ms)
 /* Ends the process on the calling thread as a fault inside the vendor library would. */
 static void die(int number)
 {
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, number);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
     signal(number, SIG_DFL);
     raise(number);
 }

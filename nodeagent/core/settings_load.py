@@ -15,6 +15,8 @@ ENV_PREFIX = "NODEAGENT_"
 _FALSE, _TRUE = frozenset({"false", "no", "off", "0"}), frozenset({"true", "yes", "on", "1"})
 _NODE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _NODE_NAME_MAX = 230
+_SERVICE_LINK = re.compile(r"\w*_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)")
+"""What Kubernetes puts into every pod of a namespace with a Service whose name begins like ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,11 @@ def _entries(text: str, label: str) -> Iterable[tuple[str, str, str]]:
         raise SettingsError(f"{where}: not YAML: {problem}") from error
     if root is None:
         return
+    areas = set()
     for area, area_place, body in _pairs(root, label, "the settings"):
+        if area in areas:
+            raise SettingsError(f"{area_place}: area {area!r} is there twice")
+        areas.add(area)
         seen = set()
         for key, place, value in _pairs(body, label, f"area {area!r}"):
             if not isinstance(value, yaml.ScalarNode):
@@ -165,7 +171,7 @@ def _check_environment(known: Iterable[Field], environ: Mapping[str, str]) -> No
     """A variable with our prefix that means nothing is a typing error of somebody."""
     names = {f.env for f in known} | {"NODEAGENT_CONFIG"}
     for name in environ:
-        if name.startswith(ENV_PREFIX) and name not in names:
+        if name.startswith(ENV_PREFIX) and name not in names and not _SERVICE_LINK.fullmatch(name):
             near = difflib.get_close_matches(name, names, n=1)
             raise SettingsError(
                 f"environment variable {name} is no setting", f"did you mean {near[0]}?" if near else ""

@@ -41,7 +41,11 @@ def main(adapter_name: str, socket_fd: int) -> None:
 
 
 def serve(adapter: Adapter, sock: socket.socket) -> None:
-    """Answer calls one after the other; returns at end of file."""
+    """Answer calls one after the other; returns at end of file.
+
+    A thread of its own notices the parent's end even while a call hangs, the loading of the library included.
+    """
+    threading.Thread(target=_leave_with_parent, args=(sock.fileno(),), name="parent", daemon=True).start()
     table = adapter.calls()
     sending = threading.Lock()
     pump: threading.Thread | None = None
@@ -56,7 +60,7 @@ def serve(adapter: Adapter, sock: socket.socket) -> None:
             raise HostError("the parent sent something that is no call")
         send(_answer(table, request))
         if pump is None and adapter.event_fd() >= 0:
-            pump = threading.Thread(target=_pump, args=(adapter, sock, send), name="events", daemon=True)
+            pump = threading.Thread(target=_pump, args=(adapter, send), name="events", daemon=True)
             pump.start()
 
 
@@ -74,21 +78,22 @@ def _answer(table: Mapping[str, Callable[..., Any]], request: protocol.Call) -> 
         return protocol.Failure(request.id, error.code, error.sentence, error.hint)
 
 
-def _pump(adapter: Adapter, sock: socket.socket, send: Callable[[protocol.Message], None]) -> None:
-    """Carry events up as they come; leave the process at once when the parent is gone.
+def _leave_with_parent(socket_fd: int) -> None:
+    poller = select.poll()
+    poller.register(socket_fd, 0)  # nothing but the other end's closing
+    poller.poll()
+    os._exit(0)
 
-    This thread notices the parent's end even while the other one hangs in the library.
-    """
+
+def _pump(adapter: Adapter, send: Callable[[protocol.Message], None]) -> None:
+    """Carry events up as they come; leave the process at once when the parent is gone."""
     poller = select.poll()
     wake_fd = adapter.event_fd()
     poller.register(wake_fd, select.POLLIN)
-    poller.register(sock.fileno(), 0)
     told = 0
     try:
         while True:
-            for fd, _ in poller.poll():
-                if fd != wake_fd:
-                    os._exit(0)
+            poller.poll()
             os.eventfd_read(wake_fd)
             while True:
                 events, dropped = adapter.drain(protocol.MAX_EVENTS_PER_PACKET)

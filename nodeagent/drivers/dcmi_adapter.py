@@ -10,6 +10,7 @@ from typing import Any
 from nodeagent.core.errors import LibraryError
 from nodeagent.drivers.answers import NO_SYMBOL, AnswerDamaged, AnswerError, check
 from nodeagent.drivers.gate import ffi, lib
+from nodeagent.drivers.library import foreign_reason
 
 MAX_CARDS = 64
 MAX_DEVICES_PER_CARD = 4
@@ -65,7 +66,7 @@ class DcmiAdapter:
     def open(self, path: str) -> None:
         """Load the library. Raises LibraryError: not loadable, or not DCMI."""
         if lib.na_dcmi_open(os.fsencode(path)) != 0:
-            reason = ffi.string(lib.na_dcmi_load_error()).decode(errors="replace")
+            reason = foreign_reason(path) or ffi.string(lib.na_dcmi_load_error()).decode(errors="replace")
             raise LibraryError(
                 f"{path} could not be loaded: {reason}",
                 "it must be the driver library of this machine's architecture, with its companions in LD_LIBRARY_PATH",

@@ -15,6 +15,7 @@ from nodeagent.drivers.gateway import judge_network_health
 from nodeagent.drivers.host import HostGoneError, HostStuckError
 from nodeagent.drivers.identity import family_of, super_pod_of
 from nodeagent.mock.events import MockEvent
+from nodeagent.mock.functions import group_supported
 from nodeagent.mock.node import MockNode
 
 _V1 = {
@@ -23,7 +24,6 @@ _V1 = {
     "health": "dcmi_get_device_health",
     "codes": "dcmi_get_device_errorcode_v2",
     "physical": "dcmi_get_device_phyid_from_logicid",
-    "info": "dcmi_get_device_info",
     "network": "dcmi_get_device_network_health",
 }
 
@@ -100,7 +100,7 @@ class FakeChipDriver:
         spec = self._node.spec
         family = family_of(spec.chip_name, spec.board_id)
         pod = None
-        if self._node.supports(_V1["info"]):
+        if group_supported("spod info", spec.profile):
             pod = super_pod_of(spec.super_pod_id, spec.server_id, spec.chassis_id, spec.super_pod_type, family)
         generation = "v2" if spec.product.v2 else "v1"
         return Product(

@@ -101,17 +101,32 @@ class DriverHost:
         self._gone = ""
         self._closed = False
         reaper.check()
-        self._socket, child_socket = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with child_socket:
-            self._process = subprocess.Popen(
-                self._command(child_socket.fileno()),
-                stdin=subprocess.DEVNULL,
-                stdout=2,  # what a vendor library prints must not mix with our own output
-                pass_fds=[child_socket.fileno()],
-                env={**os.environ, **spec.environment},
-            )
+        try:
+            self._process, self._socket = self._start()
+        except OSError as error:
+            raise HostError(
+                f"driver host {spec.name} could not be started: {error.strerror or error}",
+                "the limits of processes, open files or memory may be reached",
+            ) from error
         self._reader = threading.Thread(target=self._read, name=f"{spec.name}.reader", daemon=True)
         self._reader.start()
+
+    def _start(self) -> tuple[subprocess.Popen[bytes], socket.socket]:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            child = subprocess.Popen(
+                self._command(theirs.fileno()),
+                stdin=subprocess.DEVNULL,
+                stdout=2,  # what a vendor library prints must not mix with our own output
+                pass_fds=[theirs.fileno()],
+                env={**os.environ, **self.spec.environment},
+            )
+        except OSError:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        return child, ours
 
     def _command(self, fd: int) -> list[str]:
         # Isolated mode keeps the working folder and PYTHON* variables out; the package comes from where we came from.

@@ -11,6 +11,8 @@ from nodeagent.core.errors import LibraryError
 DCMI_FILE_NAME = "libdcmi.so"
 _MAX_PATH = 1024
 _MAX_DEPTH = 20
+_ELF_HEAD = 20
+_MACHINES = {3: "x86", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64", 258: "loongarch64"}
 _LDCONFIG = "/sbin/ldconfig"
 _LDCONFIG_DEADLINE_S = 10
 _HINT = (
@@ -60,6 +62,28 @@ def check_ownership(path: str) -> str:
             mode = stat.S_IMODE(status.st_mode)
             raise LibraryError(f"{step} can be written by others, mode {mode:04o} (needed for {resolved})", _fix(step))
     return resolved
+
+
+def foreign_reason(path: str) -> str:
+    """Why this machine cannot load a file, as far as its first bytes tell; empty when they do not.
+
+    The loader itself calls a library of another architecture a file that does not exist.
+    """
+    try:
+        with open(path, "rb") as file, open("/proc/self/exe", "rb") as own:
+            found, wanted = file.read(_ELF_HEAD), own.read(_ELF_HEAD)
+    except OSError:
+        return ""
+    if found[:4] != b"\x7fELF" or len(found) < _ELF_HEAD:
+        return "it is no shared library (no ELF header)"
+    if found[4:6] == wanted[4:6] and found[18:20] == wanted[18:20]:
+        return ""
+    return f"it is built for {_machine(found)}, and this machine runs {_machine(wanted)}"
+
+
+def _machine(head: bytes) -> str:
+    number = int.from_bytes(head[18:20], "little" if head[5] == 1 else "big")
+    return _MACHINES.get(number, f"machine type {number}") + (", 32 bit" if head[4] == 1 else "")
 
 
 def _fix(path: object) -> str:

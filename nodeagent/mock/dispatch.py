@@ -67,10 +67,12 @@ class Dispatcher:
     def resolve(self, pid: int, session: int, name: str, args: tuple[int, ...], blob: bytes) -> Call:
         """Find the subject of a call.
 
-        session: what the init of the calling library was given, -1 before it. Raises KeyError for a name that
-        is not in the ABI and ValueError when the leading ids are missing.
+        session: what the init of the calling library was given, -1 before it. Raises ValueError for a name that
+        is not in the ABI or without its leading ids.
         """
-        function = BY_NAME[name]
+        function = BY_NAME.get(name)
+        if function is None:
+            raise ValueError(f"{name} is not in the ABI")
         v2 = is_v2(name)
         topology = self._sessions[session] if 0 <= session < len(self._sessions) else None
         count = {Address.NONE: 0, Address.CARD: 1, Address.CHIP: 1 if v2 else 2}[function.address]

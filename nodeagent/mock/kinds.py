@@ -1,5 +1,6 @@
 """Kinds of values in node descriptions, timelines and commands: what is accepted and what it becomes."""
 
+import ipaddress
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -122,6 +123,10 @@ def _profile(raw: object) -> str:
     return str(raw) if type(raw) is int else _text(raw)
 
 
+def _ip(raw: object) -> str:
+    return str(ipaddress.ip_address(_text(raw)))
+
+
 def _bytes(raw: object) -> bytes:
     value = bytes.fromhex(_text(raw))
     if len(value) > 32:
@@ -176,6 +181,7 @@ GATEWAY = Kind("value", _gateway, _int_text)
 UP_DOWN = Kind("up|down", _up_down)
 FLAG = Kind("true|false", _flag, _flag_text)
 TEXT = Kind("text", _text)
+IP = Kind("address", _ip)
 PROFILE = Kind("profile", _profile)
 BYTES = Kind("hex", _bytes, quoted=True)
 FUNCTION = Kind("function", _function)

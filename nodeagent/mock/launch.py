@@ -44,6 +44,7 @@ class MockServer:
         self.pid = child.pid
         self._child = child
         self._cleanup = cleanup
+        self._stopped = False
 
     @classmethod
     def start(
@@ -77,15 +78,16 @@ class MockServer:
             return cls(child, str(socket), cleanup.pop_all())
 
     def stop(self) -> None:
-        """End the child; nothing happens when it has ended."""
+        """End the child; nothing happens when this was done before."""
+        if self._stopped:
+            return
+        self._stopped = True
         self._child.terminate()
         try:
             self._child.communicate(timeout=_STOP_LIMIT_S)
         except subprocess.TimeoutExpired:
             self._child.kill()
             self._child.communicate()
-        except ValueError:
-            return  # stopped before: its pipes are closed
         self._cleanup.close()
 
     def control(self) -> MockControl:

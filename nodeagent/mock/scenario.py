@@ -26,6 +26,7 @@ from nodeagent.mock.kinds import (
     FUNCTIONS,
     GATEWAY,
     ID,
+    IP,
     PROFILE,
     RC,
     SECONDS,
@@ -42,8 +43,8 @@ _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _NODE_KINDS: dict[str, Kind] = {
     "profile": PROFILE,
-    "chips": COUNT,
-    "chips_per_card": COUNT,
+    "chips": TIMES,
+    "chips_per_card": TIMES,
     "card_ids": CARDS,
     "dropped_cards": CARDS,
     "chip_name": TEXT,
@@ -77,7 +78,7 @@ _CHIP_KINDS: dict[str, Kind] = {
     "chip_name": TEXT,
     "board_id": ID,
     "mainboard_id": ID,
-    "ip": TEXT,
+    "ip": IP,
     "serial_number": TEXT,
     "affinity": TEXT,
     "gateway": GATEWAY,

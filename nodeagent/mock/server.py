@@ -12,6 +12,7 @@ import select
 import socket
 import stat
 import threading
+from io import BufferedReader
 from pathlib import Path
 
 from nodeagent.core.clock import monotonic_ns
@@ -84,7 +85,7 @@ class Server:
 class _Conversation:
     """One connection from first to last line."""
 
-    def __init__(self, runtime: Runtime, control: Control, connection: socket.socket, lines) -> None:  # type: ignore[no-untyped-def]
+    def __init__(self, runtime: Runtime, control: Control, connection: socket.socket, lines: BufferedReader) -> None:
         self._runtime = runtime
         self._control = control
         self._socket = connection

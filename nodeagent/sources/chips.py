@@ -128,19 +128,17 @@ class ChipSource:
 
     def _next(self) -> _News | _Result | _Probed | None:
         if self._busy:
-            timeout_s = None if self._probing else self._probe_wait_s()
+            due_ms = None if self._probing else self._probe_due_ms()
         else:
-            timeout_s = self._clock.real_s((self._plan.next_due_ms() - self._clock.now().mono_ms) / 1000)
+            due_ms = self._plan.next_due_ms(probing=self._probing)
+        timeout_s = None if due_ms is None else self._clock.real_s((due_ms - self._clock.now().mono_ms) / 1000)
         try:
             return self._inbox.get(timeout=timeout_s)
         except queue.Empty:
             return None
 
-    def _probe_wait_s(self) -> float | None:
-        due = [t.probe_due_ms for t in self._plan.tracks.values() if t.probe_due_ms is not None]
-        if not due:
-            return None
-        return self._clock.real_s((min(due) - self._clock.now().mono_ms) / 1000)
+    def _probe_due_ms(self) -> int | None:
+        return min((t.probe_due_ms for t in self._plan.tracks.values() if t.probe_due_ms is not None), default=None)
 
     def _dispatch(self) -> None:
         now = self._clock.now()
@@ -203,10 +201,17 @@ class ChipSource:
         """The session is of no more use for calls; its events are welcome until the next one has subscribed."""
         self._metrics.count("driver_sessions_lost_total")
         self._say(EventReason.DRIVER_LOST, why, warning=True)
-        if self._retiring is not None and self._retiring.driver is not None:
-            self._retiring.driver.close()
-        self._retiring, self._session = self._session, None
+        self._replace(None)
         self._plan.on_session_lost(now)
+
+    def _replace(self, successor: _Session | None) -> None:
+        """Only a subscribed session has events to give meanwhile; one that is not must not push out one that is."""
+        if self._plan.subscribed:
+            self._retire()
+            self._retiring = self._session
+        elif self._session is not None and self._session.driver is not None:
+            self._session.driver.close()
+        self._session = successor
 
     # -- results ----------------------------------------------------------------------
 
@@ -236,9 +241,7 @@ class ChipSource:
             return
         opened = result.value
         assert isinstance(opened, Opened)
-        if self._session is not None:
-            self._retiring = self._session
-        self._session = result.session
+        self._replace(result.session)
         self._tell(self._plan.on_opened(opened.inventory, now))
         if opened.problems:
             self._plan.look_again(now)
@@ -248,8 +251,6 @@ class ChipSource:
         for news in result.session.early:
             self._on_news(_News(result.session, news), now)
         result.session.early.clear()
-        if not opened.inventory.product.family.subscribes:
-            self._retire()
 
     def _on_subscribe_result(self, result: _Result, now: Instant) -> None:
         error = result.error
@@ -282,15 +283,20 @@ class ChipSource:
     def _make_calls(self, tasks: "queue.SimpleQueue[_Task | None]") -> None:
         while (task := tasks.get()) is not None:
             asked = self._clock.now()
-            if task.session is None or task.job.kind is JobKind.OPEN:
-                self._inbox.put(self._open_session(task, asked))
-                continue
             try:
-                value = _ask(task, task.session)
-            except NodeAgentError as error:
-                self._inbox.put(_Result(task.job, task.session, asked, error=error))
-            else:
-                self._inbox.put(_Result(task.job, task.session, asked, value))
+                self._inbox.put(self._call(task, asked))
+            except Exception as error:  # border of a thread: without a result no call would be made ever again
+                log.exception("unforeseen error of a driver call call=%s", task.job.kind.value)
+                failure = HostError(f"unforeseen {type(error).__name__}: {error}")
+                self._inbox.put(_Result(task.job, task.session or _Session(), asked, error=failure))
+
+    def _call(self, task: _Task, asked: Instant) -> _Result:
+        if task.session is None or task.job.kind is JobKind.OPEN:
+            return self._open_session(task, asked)
+        try:
+            return _Result(task.job, task.session, asked, _ask(task, task.session))
+        except NodeAgentError as error:
+            return _Result(task.job, task.session, asked, error=error)
 
     def _open_session(self, task: _Task, asked: Instant) -> _Result:
         session = _Session()
@@ -298,9 +304,11 @@ class ChipSource:
         try:
             driver = self._connect(lambda news: self._inbox.put(_News(session, news)))
             opened = driver.open(task.avoid)
-        except NodeAgentError as error:
+        except Exception as error:
             if driver is not None:
                 driver.close()
+            if not isinstance(error, NodeAgentError):
+                raise
             return _Result(task.job, session, asked, error=error)
         session.driver = driver
         return _Result(task.job, session, asked, opened)

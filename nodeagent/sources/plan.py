@@ -122,17 +122,17 @@ class ChipPlan:
         ]
         return min(due)[1] if due else None
 
-    def next_due_ms(self) -> int:
-        """Monotonic time at which something is due."""
+    def next_due_ms(self, *, probing: bool = False) -> int | None:
+        """Monotonic time at which something is due, None = never. probing: a probe is under way, no other is due."""
         if not self._open:
             return self._open_due_ms
         times = [t for t in (self._subscribe_due_ms, self._reopen_due_ms) if t is not None]
         for track in self.tracks.values():
             if track.askable:
                 times += [track.next_codes_ms(), track.health_due_ms]
-            elif track.probe_due_ms is not None:
+            elif track.probe_due_ms is not None and not probing:
                 times.append(track.probe_due_ms)
-        return min(times, default=0)
+        return min(times, default=None)
 
     @property
     def avoid(self) -> frozenset[int]:

@@ -13,8 +13,9 @@ import pytest
 from contract.data.device_info.cases import VIEWS, golden
 from kit.fake_api import Answer, fake_api
 
-from nodeagent.core.clock import Instant, SystemClock
+from nodeagent.core.clock import SystemClock
 from nodeagent.core.errors import PublishError, ReadBackError
+from nodeagent.core.instant import Instant
 from nodeagent.core.levels import Level
 from nodeagent.core.model import NodeView
 from nodeagent.core.observation import CarriedFault

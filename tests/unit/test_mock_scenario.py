@@ -1,5 +1,9 @@
 """The scenario format: what it means, and that every error names file, line and key."""
 
+import dataclasses
+import re
+from pathlib import Path
+
 import pytest
 from kit.clock import FakeClock
 
@@ -7,7 +11,7 @@ from nodeagent.core.errors import ScenarioError
 from nodeagent.mock.actions import ACTIONS
 from nodeagent.mock.node import MockNode
 from nodeagent.mock.scenario import installed_nodes, load, load_node, parse
-from nodeagent.mock.spec import NodeSpec, StartFailure, StartFault
+from nodeagent.mock.spec import ChipSpec, NodeSpec, StartFailure, StartFault
 
 EXAMPLE = """\
 node: {profile: a2, chips: 8, recovery_lag_ms: 300, board_id: "0x30"}
@@ -94,6 +98,8 @@ node:
         ("node:\n  profile: b2\n", 2, "node: there is no profile 'b2'"),
         ("node:\n  profile: a2\n  chip: 8\n", 3, "chip: a node has no such key"),
         ("node:\n  chips: eight\n", 2, "chips: must be a whole number"),
+        ("node:\n  chips: 0\n", 2, "chips: must be a whole number 1"),
+        ("node:\n  per_chip:\n    - {chip: 1, ip: 1.2.3}\n", 3, "ip: '1.2.3' does not appear"),
         ("node:\n  chips: true\n", 2, "chips: must be a whole number"),
         ("node:\n  init_delay_s: -1\n", 2, "init_delay_s: must be a number of 0 or more"),
         ("node:\n  early_events: 1\n", 2, "early_events: must be true or false"),
@@ -162,3 +168,19 @@ def test_nodes_by_name():
     with pytest.raises(ScenarioError) as caught:
         load_node("a4")
     assert "a2-bad-day" in caught.value.hint
+
+
+DOCUMENT = (Path(__file__).resolve().parents[2] / "docs/mock.md").read_text(encoding="utf-8")
+
+
+def test_the_document_shows_a_scenario_that_works():
+    (example,) = re.findall(r"```yaml\n(.*?)```", DOCUMENT, re.DOTALL)
+    scenario = parse(example, "docs/mock.md")
+    assert scenario.node is not None
+    assert {entry.bound.action.name for entry in scenario.timeline} == set(ACTIONS)
+
+
+def test_the_document_names_every_key():
+    fields = [field.name for kind in (NodeSpec, ChipSpec) for field in dataclasses.fields(kind)]
+    keys = [param.name for action in ACTIONS.values() for param in action.params]
+    assert [key for key in [*fields, *keys] if f"`{key}`" not in DOCUMENT] == []
