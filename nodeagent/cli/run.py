@@ -6,14 +6,16 @@ import logging
 import signal
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 from nodeagent.cli.common import add_settings_flags, pretended, settings_of
 from nodeagent.core.clock import AcceleratedClock, Clock, SystemClock
-from nodeagent.core.settings import Settings
+from nodeagent.core.settings import DaemonSettings, Settings
 from nodeagent.core.settings_load import check_node_name
-from nodeagent.daemon.app import Daemon
-from nodeagent.daemon.build import fault_table, target_of
+from nodeagent.daemon.app import Daemon, Layers
+from nodeagent.daemon.build import shipped, site_documents, target_of
 from nodeagent.daemon.logs import set_up_logging
+from nodeagent.policy.configuration import build_configuration
 
 log = logging.getLogger("nodeagent.run")
 
@@ -60,18 +62,27 @@ def run(arguments: argparse.Namespace) -> int:
         clock: Clock = SystemClock()
         if arguments.dry_run:
             settings = stack.enter_context(pretended(settings))
-            clock = AcceleratedClock(settings.mock.time_factor) if settings.mock.time_factor != 1 else clock
+            clock = _policy_clock(settings)
             log.info("dry run mock_node=%s NODEAGENT_MOCK_SOCKET=%s", settings.mock.node, settings.mock.socket)
-        table, warnings = fault_table(settings)
+        lowest, site = shipped(), site_documents(settings)
+        config, warnings = build_configuration(lowest, site)
         for warning in warnings:
             log.warning("fault table: %s", warning)
         target = target_of(settings)
-        daemon = Daemon(settings, table, target, clock)
-        log.info("starting node=%s target=%s fault_table=%s", settings.node.name, target.describe(), table.version)
+        daemon = Daemon(settings, Layers(lowest, config, tuple(site)), target, clock)
+        log.info("starting node=%s target=%s configuration=%s", settings.node.name, target.describe(), config.version)
         daemon.start()
         stop.wait()
         daemon.stop()
     return 0
+
+
+def _policy_clock(settings: Settings) -> Clock:
+    """Accelerated where the settings say so."""
+    mock = settings.mock
+    if mock.time_factor == 1:
+        return SystemClock()
+    return AcceleratedClock(mock.time_factor, None, int(mock.time_anchor_s * 1000) or None)
 
 
 def _dry_run_defaults(settings: Settings) -> Settings:
@@ -81,4 +92,10 @@ def _dry_run_defaults(settings: Settings) -> Settings:
         publish = replace(publish, target="directory", directory=publish.directory or DRY_RUN_DIRECTORY)
     if not node.name:
         node = replace(node, name=DRY_RUN_NODE)
-    return replace(settings, publish=publish, node=node)
+    own, defaults = settings.daemon, DaemonSettings()
+    folder = Path(publish.directory or DRY_RUN_DIRECTORY)
+    if own.state_dir == defaults.state_dir:
+        own = replace(own, state_dir=str(folder / ".nodeagent"))
+    if own.socket == defaults.socket:
+        own = replace(own, socket=str(folder / ".nodeagent" / "socket"))
+    return replace(settings, publish=publish, node=node, daemon=own)

@@ -8,7 +8,7 @@ from typing import Any
 
 from nodeagent.cli.common import add_settings_flags, pretended, settings_of
 from nodeagent.core.model import ChipView, FaultView, device_name
-from nodeagent.daemon.build import connect_dcmi, fault_table
+from nodeagent.daemon.build import configuration, connect_dcmi
 from nodeagent.daemon.oneshot import Look, look
 from nodeagent.drivers.host import Reaper
 from nodeagent.policy.table import FaultTable
@@ -43,11 +43,12 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def run(arguments: argparse.Namespace) -> int:
     """Print the result; returns the exit code of the epilog."""
     settings = settings_of(arguments)
-    table, _ = fault_table(settings)
+    config, _ = configuration(settings)
+    table = config.table
     with contextlib.ExitStack() as stack:
         if arguments.dry_run:
             settings = stack.enter_context(pretended(settings))
-        found = look(connect_dcmi(settings, Reaper()), table, _progress)
+        found = look(connect_dcmi(settings, Reaper()), config, _progress)
     print(
         json.dumps(as_json(found, table), ensure_ascii=False, indent=2)
         if arguments.output == "json"

@@ -43,14 +43,16 @@ class AcceleratedClock:
     """A policy clock that runs `factor` times as fast as the machine's, for demonstrations.
 
     Only policy time is ever accelerated (decision 20); call deadlines and the publisher stay on real time.
+    anchor_mono_ms: the real monotonic moment at which both run equal; two processes with the same anchor agree.
     """
 
-    def __init__(self, factor: float, base: Clock | None = None) -> None:
+    def __init__(self, factor: float, base: Clock | None = None, anchor_mono_ms: int | None = None) -> None:
         if factor <= 0:
             raise ValueError("the factor of an accelerated clock must be positive")
         self._factor = factor
         self._base = base or SystemClock()
-        self._start = self._base.now()
+        now = self._base.now()
+        self._start = now if anchor_mono_ms is None else now.plus_ms(anchor_mono_ms - now.mono_ms)
 
     def now(self) -> Instant:
         """Start plus the elapsed time multiplied by the factor, on both clocks."""

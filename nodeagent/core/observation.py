@@ -111,7 +111,7 @@ class CarriedOver:
     manual: physical ids that the object names as manually separated, None when there was no such object.
     reasons: (physical id, upgrade reason) of the object. memory: what the state file holds of each chip, by physical
     id (nodeagent.policy.memory reads it); empty when there is none or it is stale. same_boot: its monotonic times
-    are of this boot.
+    are of this boot. object_newer: the object was written after the memory was saved, so what it adds counts too.
     """
 
     faults: tuple[CarriedFault, ...]
@@ -120,6 +120,7 @@ class CarriedOver:
     reasons: tuple[tuple[int, Reason], ...] = ()
     memory: Mapping[int, Mapping[str, object]] = field(default_factory=dict)
     same_boot: bool = False
+    object_newer: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,35 @@ class ChipSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class LinkSettings:
+    """The network ports of the chips: their gateway, and hccn_tool."""
+
+    gateway: bool = setting(
+        True,
+        "Ask for the gateway detection of each chip; a gateway that does not answer counts as a link that is down.",
+    )
+    gateway_period_s: float = setting(5.0, "Gateway sample of each chip.", unit="s", low=0.5, high=300)
+    gateway_deadline_s: float = setting(
+        1.0, "Longest time a gateway call may take; it has a driver host of its own.", unit="s", low=0.1, high=60
+    )
+    hccn_tool: str = setting(
+        "", "Path of hccn_tool, a second opinion on links. `auto`: the driver's own if it is there. Empty: not used."
+    )
+    hccn_deadline_s: float = setting(
+        5.0, "Longest time hccn_tool may take for one chip before it is killed.", unit="s", low=0.1, high=60
+    )
+    query_period_s: float = setting(
+        300.0, "Distance of two questions to hccn_tool about one chip.", unit="s", low=30, high=3600
+    )
+    down_query_period_s: float = setting(
+        30.0, "The same while the link of the chip is believed down.", unit="s", low=5, high=300
+    )
+    uboe_boards: str = setting(
+        "0x23,0x25,0x27", "Main boards of the 950 that have UBoE ports: hexadecimal numbers with commas between them."
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class FaultSettings:
     """Fault tables and rules (docs/rules.md): shipped < `site_file` < `config_dir` < `config_map`."""
 
@@ -162,6 +191,7 @@ class Settings:
     log: LogSettings = LogSettings()
     driver: DriverSettings = DriverSettings()
     chips: ChipSettings = ChipSettings()
+    links: LinkSettings = LinkSettings()
     faults: FaultSettings = FaultSettings()
     publish: PublishSettings = PublishSettings()
     daemon: DaemonSettings = DaemonSettings()

@@ -19,8 +19,14 @@ _REASONS = {
     ChangeKind.NOTICE_DROPPED: EventReason.NOTICE_DROPPED,
     ChangeKind.SILENT: EventReason.CHIP_SILENT,
     ChangeKind.ANSWERS: EventReason.CHIP_ANSWERS,
+    ChangeKind.RAISED: EventReason.RAISED,
+    ChangeKind.RELEASED: EventReason.RELEASED,
+    ChangeKind.LIFTED: EventReason.RELEASED,
 }
-_WARNINGS = frozenset({ChangeKind.OCCURRED, ChangeKind.NOTICED, ChangeKind.NOTICE_DROPPED, ChangeKind.SILENT})
+_WARNINGS = frozenset(
+    {ChangeKind.OCCURRED, ChangeKind.NOTICED, ChangeKind.NOTICE_DROPPED, ChangeKind.SILENT, ChangeKind.RAISED}
+)
+_RULES = {"FaultDuration": "it lasts too long", "FaultFrequency": "it comes too often", "FaultAutofill": "restored"}
 
 
 def events_of(changes: Iterable[Change], text_of: Callable[[int], str], name_of: Names) -> list[Event]:
@@ -45,6 +51,8 @@ def events_of(changes: Iterable[Change], text_of: Callable[[int], str], name_of:
 def _events(change: Change, reason: EventReason, text_of: Callable[[int], str], name_of: Names) -> list[Event]:
     subject = str(change.chip) if change.chip else ""
     warning = change.kind in _WARNINGS
+    if change.kind in (ChangeKind.RAISED, ChangeKind.RELEASED, ChangeKind.LIFTED):
+        return [Event(reason, _raise_text(change, text_of), warning, subject)]
     if change.code is None:
         return [Event(reason, change.detail, warning, subject)]
     text = text_of(change.code)
@@ -56,3 +64,12 @@ def _events(change: Change, reason: EventReason, text_of: Callable[[int], str], 
         advice = f"code {text} is in no fault table and counts as {level}; add it to faults.site_file"
         events.append(Event(EventReason.UNKNOWN_CODE, advice, True, subject))
     return events
+
+
+def _raise_text(change: Change, text_of: Callable[[int], str]) -> str:
+    code = "the chip" if change.code is None else text_of(change.code)
+    level = change.level.text if change.level is not None else ""
+    if change.kind is ChangeKind.RAISED:
+        return f"{code} is raised to {level}: {_RULES[change.detail]} ({change.detail})"
+    how = "an operator lifted it" if change.kind is ChangeKind.LIFTED else "its rule released it"
+    return f"{code} is no longer raised to {level}: {how} ({change.detail})"

@@ -3,6 +3,8 @@
 import logging
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 from nodeagent.core.clock import Clock, SystemClock
 from nodeagent.core.errors import ReadBackError
@@ -12,12 +14,16 @@ from nodeagent.daemon.build import book_parameters, connect_dcmi
 from nodeagent.daemon.core_loop import CoreLoop
 from nodeagent.daemon.logs import LogEvents
 from nodeagent.daemon.metrics import Registry
+from nodeagent.daemon.socket_api import SocketApi
+from nodeagent.daemon.state_file import STALE_S, StateFile
 from nodeagent.daemon.supervisor import Loop, Supervisor
 from nodeagent.drivers.chips import Connect
 from nodeagent.drivers.host import Reaper
-from nodeagent.policy.table import FaultTable
-from nodeagent.publish.publisher import Publisher
+from nodeagent.policy.rules import Configuration
+from nodeagent.policy.table import Document
+from nodeagent.publish.publisher import Publisher, ReadBack
 from nodeagent.publish.targets import Target
+from nodeagent.render.operator_fields import manual_ids, upgrade_reasons
 from nodeagent.sources.chips import ChipSource
 from nodeagent.sources.plan import ChipTimes
 
@@ -29,6 +35,15 @@ STOP_LOOP_S = 0.4
 STOP_PUBLISHER_S = 0.6
 
 
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """What the configuration begins with: the shipped layer, what is in force, and the site's documents in it."""
+
+    shipped: Configuration
+    in_force: Configuration
+    site: tuple[Document, ...] = ()
+
+
 class Daemon:
     """One node's daemon. `clock` is the policy clock; the publisher and all deadlines stay on real time.
 
@@ -38,7 +53,7 @@ class Daemon:
     def __init__(
         self,
         settings: Settings,
-        table: FaultTable,
+        layers: Layers,
         target: Target,
         clock: Clock,
         connect: Connect | None = None,
@@ -50,12 +65,15 @@ class Daemon:
         self._supervisor = Supervisor(self.metrics)
         self._stopping = threading.Event()
         self._publisher_started = False
+        own = settings.daemon
+        self._state_file = StateFile(Path(own.state_dir) if own.state_dir else None, self.metrics)
         self.core = CoreLoop(
             clock,
-            table,
-            lambda code: record.name_en if (record := table.lookup(code)) else "",
+            layers.in_force,
+            self._name_of,
             lambda view: self.publisher.submit(view),
             self._start_publisher,
+            self._state_file.save,
             self._events,
             self.metrics,
         )
@@ -64,6 +82,7 @@ class Daemon:
             settings.node.name,
             SystemClock(),
             self.core.acknowledge,
+            self.core.manual_field,
             self._events,
             self.metrics,
             book_parameters(settings),
@@ -79,11 +98,15 @@ class Daemon:
             self._reaper.alive,
         )
 
+        self._socket = SocketApi(Path(own.socket), self.core, clock) if own.socket else None
+
     def start(self) -> None:
         """Start everything. Publishing begins when the last published object was read and every chip was asked."""
         self._supervisor.start(Loop("core", self.core.run, self.core.stop))
         threading.Thread(target=self._restore, name="restore", daemon=True).start()
         self._supervisor.start(Loop("chips", self._source.run, self._source.stop))
+        if self._socket is not None:
+            self._supervisor.start(Loop("socket", self._socket.run, self._socket.stop))
         threading.Thread(target=self._report, name="report", daemon=True).start()
 
     def stop(self) -> None:
@@ -111,10 +134,38 @@ class Daemon:
                 failures += 1
                 self._stopping.wait(pause_s)
                 continue
-            if found.carried.faults:
-                log.info("last published object read faults=%d", len(found.carried.faults))
-            self.core.submit([CarriedOver(found.carried.faults, self._clock.now())])
+            self.core.submit([self._carried(found)])
             return
+
+    def _carried(self, found: ReadBack) -> CarriedOver:
+        """What the object and the state file say together; one line tells what was carried over (decision 17)."""
+        memory = self._state_file.load()
+        data = found.data
+        if memory is not None and found.update_time_s > memory.saved_at_s + STALE_S:
+            log.warning("state file is older than the published object by more than %d s, it is ignored", STALE_S)
+            memory = None
+        manual = None if data is None else manual_ids(data)
+        reasons = () if data is None else upgrade_reasons(data)
+        log.info(
+            "carried over faults=%d reasons=%d manual=%s state_file=%s",
+            len(found.carried.faults),
+            len(reasons),
+            "unknown" if manual is None else sorted(manual),
+            "none" if memory is None else f"{len(memory.chips)} chips",
+        )
+        return CarriedOver(
+            found.carried.faults,
+            self._clock.now(),
+            manual,
+            reasons,
+            {} if memory is None else memory.chips,
+            same_boot=memory is not None and memory.same_boot,
+            object_newer=memory is not None and found.update_time_s > memory.saved_at_s,
+        )
+
+    def _name_of(self, code: int) -> str:
+        record = self.core.config.table.lookup(code)
+        return record.name_en if record is not None else ""
 
     def _start_publisher(self) -> None:
         if not self._publisher_started:

@@ -5,23 +5,32 @@ from collections.abc import Callable
 from pathlib import Path
 
 from nodeagent.core.errors import SettingsError, TableError
-from nodeagent.core.files import SHIPPED_TABLES, read_shipped, read_text
+from nodeagent.core.files import SHIPPED_RULES, SHIPPED_TABLES, read_shipped, read_text
 from nodeagent.core.settings import Settings
 from nodeagent.drivers.chips import ChipDriver, Connect, DcmiSettings, DriverNews, HostedChips
 from nodeagent.drivers.host import Reaper
-from nodeagent.policy.table import FaultTable, load_table
+from nodeagent.policy.configuration import build_configuration, shipped_configuration
+from nodeagent.policy.rules import Configuration
+from nodeagent.policy.table import Document
 from nodeagent.policy.table_records import Finding
 from nodeagent.publish.book import BookParameters
 from nodeagent.publish.targets import Target
 
 
-def fault_table(settings: Settings) -> tuple[FaultTable, tuple[Finding, ...]]:
-    """The shipped tables and the site's file over them, and the warnings of their loading. Raises TableError."""
-    documents = [read_shipped(name) for name in SHIPPED_TABLES]
-    if settings.faults.site_file:
-        path = settings.faults.site_file
-        documents.append((path, read_text(path, error=TableError)))
-    return load_table(documents, texts=False)
+def shipped() -> Configuration:
+    """The lowest layer: the tables and rules of the package. Raises TableError when the installation is damaged."""
+    return shipped_configuration([read_shipped(name) for name in SHIPPED_TABLES], [read_shipped(SHIPPED_RULES)])
+
+
+def site_documents(settings: Settings) -> list[Document]:
+    """The site's file, if one is set. Raises TableError when it cannot be read."""
+    path = settings.faults.site_file
+    return [(path, read_text(path, error=TableError))] if path else []
+
+
+def configuration(settings: Settings) -> tuple[Configuration, tuple[Finding, ...]]:
+    """Shipped layer and site file, as at the start, and the warnings of their loading. Raises TableError."""
+    return build_configuration(shipped(), site_documents(settings))
 
 
 def connect_dcmi(settings: Settings, reaper: Reaper) -> Connect:

@@ -7,23 +7,25 @@ what was lost. Acknowledgements do not wait in it; only the latest counts.
 import logging
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from nodeagent.core.clock import Clock, monotonic_s
+from nodeagent.core.clock import Clock, SystemClock, monotonic_s
 from nodeagent.core.instant import Instant
 from nodeagent.core.levels import Level, Plane
 from nodeagent.core.model import NodeView
-from nodeagent.core.observation import Acknowledged, CarriedOver, Observation
+from nodeagent.core.observation import Acknowledged, CarriedOver, ManualField, Observation
 from nodeagent.core.telemetry import EventSink, Metrics
 from nodeagent.daemon.announce import Names, events_of
-from nodeagent.policy.engine import Step, step
-from nodeagent.policy.judge import Levels
+from nodeagent.policy.engine import Step, reconfigure, step
+from nodeagent.policy.memory import remember
+from nodeagent.policy.rules import Configuration
 from nodeagent.policy.state import ChangeKind, NodeState
 
 log = logging.getLogger("nodeagent.core")
 
 INBOX_BATCHES = 256
 MAX_BATCH = 10_000
+SAVE_PERIOD_S = 60.0
 
 _COUNTED = {
     ChangeKind.UNATTRIBUTED: "unattributed_events_total",
@@ -36,21 +38,28 @@ class CoreLoop:
     """Runs the engine.
 
     on_view: takes each new view, never blocks. on_restored: called once, after the step that took in what our
-    last published object said, so that nothing is published before it.
+    last published object said, so that nothing is published before it. save: takes what must survive a kill, before
+    a view that depends on it is handed on.
     """
 
     def __init__(
         self,
         clock: Clock,
-        levels: Levels,
+        config: Configuration,
         name_of: Names,
         on_view: Callable[[NodeView], None],
         on_restored: Callable[[], None],
+        save: Callable[[Mapping[str, object], Instant], None],
         events: EventSink,
         metrics: Metrics,
     ) -> None:
         self._clock = clock
-        self._levels = levels
+        self._config = config
+        self._next_config: Configuration | None = None
+        self._save = save
+        self._saved: Mapping[str, object] = {}
+        self._saved_at_ms = 0
+        self._real = SystemClock()
         self._name_of = name_of
         self._on_view = on_view
         self._on_restored = on_restored
@@ -58,6 +67,7 @@ class CoreLoop:
         self._metrics = metrics
         self._inbox: queue.Queue[Sequence[Observation]] = queue.Queue(INBOX_BATCHES)
         self._acknowledged = 0
+        self._edit: tuple[frozenset[int], int] | None = None
         self._ack_waits = threading.Event()
         self._stopping = threading.Event()
         self._state = NodeState()
@@ -74,6 +84,26 @@ class CoreLoop:
         self._ack_waits.set()
         self._poke()
 
+    def manual_field(self, physical_ids: frozenset[int], generation: int) -> None:
+        """Somebody changed our object, which names these chips as manually separated; never blocks."""
+        self._edit = (physical_ids, generation)
+        self._poke()
+
+    def configure(self, config: Configuration) -> None:
+        """Swap the configuration between two steps; from any thread."""
+        self._next_config = config
+        self._poke()
+
+    @property
+    def config(self) -> Configuration:
+        """The configuration in force."""
+        return self._config
+
+    @property
+    def state(self) -> NodeState:
+        """The present state; never changed by anybody."""
+        return self._state
+
     def stop(self) -> None:
         """Make `run` return."""
         self._stopping.set()
@@ -89,6 +119,9 @@ class CoreLoop:
         while not self._stopping.is_set():
             batch = self._gather()
             now = self._clock.now()
+            if (config := self._next_config) is not None:
+                self._next_config = None
+                self._reconfigure(config, now)
             due = self._wake_at_ms is not None and now.mono_ms >= self._wake_at_ms
             if batch or due:
                 self._step(batch, now)
@@ -110,29 +143,51 @@ class CoreLoop:
                 batch += self._inbox.get_nowait()
         except queue.Empty:
             pass  # nothing more waits
+        if (edit := self._edit) is not None:
+            self._edit = None
+            batch.append(ManualField(*edit, self._clock.now()))
         if self._ack_waits.is_set():
             self._ack_waits.clear()
             batch.append(Acknowledged(self._acknowledged, self._clock.now()))
         return batch
 
-    def _timeout_s(self) -> float | None:
+    def _timeout_s(self) -> float:
         if self._wake_at_ms is None:
-            return None
-        return self._clock.real_s((self._wake_at_ms - self._clock.now().mono_ms) / 1000)
+            return SAVE_PERIOD_S
+        return min(SAVE_PERIOD_S, self._clock.real_s((self._wake_at_ms - self._clock.now().mono_ms) / 1000))
 
     def _step(self, batch: list[Observation], now: Instant) -> None:
         started_s = monotonic_s()
-        result = step(self._state, batch, now, self._levels)
+        result = step(self._state, batch, now, self._config)
         self._metrics.observe("core_step_seconds", monotonic_s() - started_s)
         self._metrics.set("core_loop_batch", len(batch))
+        self._take(result, batch)
+
+    def _reconfigure(self, config: Configuration, now: Instant) -> None:
+        log.info("configuration in force version=%s layers=%s", config.version, ", ".join(config.layers))
+        self._config = config
+        self._take(reconfigure(self._state, now, config), [])
+
+    def _take(self, result: Step, batch: list[Observation]) -> None:
         self._state = result.state
         self._wake_at_ms = result.wake_at_mono_ms
+        self._remember()
         if result.view is not None:
             self._on_view(result.view)
             self._measure(result.view)
         if any(isinstance(o, CarriedOver) for o in batch):
             self._on_restored()
         self._announce(result)
+
+    def _remember(self) -> None:
+        """Save what must survive, when it changed; and now and then, so that its age can be told."""
+        if not self._state.complete:
+            return  # what an earlier run remembered is better than what is known so far
+        memory = remember(self._state)
+        now = self._clock.now()
+        if memory != self._saved or now.mono_ms - self._saved_at_ms >= SAVE_PERIOD_S * 1000:
+            self._saved, self._saved_at_ms = memory, now.mono_ms
+            self._save(memory, self._real.now())
 
     def _announce(self, result: Step) -> None:
         for change in result.changes:
@@ -143,8 +198,8 @@ class CoreLoop:
             if change.kind is ChangeKind.UNATTRIBUTED:
                 log.warning("event ignored code=%X reason=%r", change.code or 0, change.detail)
             if not change.known and change.code is not None and change.kind is not ChangeKind.RECOVERED:
-                self._metrics.count("unknown_codes_total", code=self._levels.text_of(change.code))
-        for event in events_of(result.changes, self._levels.text_of, self._name_of):
+                self._metrics.count("unknown_codes_total", code=self._config.table.text_of(change.code))
+        for event in events_of(result.changes, self._config.table.text_of, self._name_of):
             self._events.emit(event)
 
     def _measure(self, view: NodeView) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from nodeagent.core.clock import SystemClock
 from nodeagent.core.codes import CARD_DROPPED
 from nodeagent.core.errors import HostError, NodeAgentError
+from nodeagent.core.instant import Instant
 from nodeagent.core.model import NodeView
 from nodeagent.core.observation import ChipCodes, ChipSilent, FaultOccurred, InventorySeen, Observation, SourceComplete
 from nodeagent.drivers.chips import ChipDriver, Connect, DriverNews, Opened
@@ -13,16 +14,29 @@ from nodeagent.drivers.host import HostGoneError, HostStuckError
 from nodeagent.policy.engine import step
 from nodeagent.policy.rules import Configuration
 from nodeagent.policy.state import NodeState
+from nodeagent.policy.why import ChipWhy, explain_chip
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
     """What one look found. silent: logic id -> why a chip could not be judged. problems: unidentified parts."""
 
-    view: NodeView
+    state: NodeState
+    at: Instant
     silent: dict[int, str]
     problems: tuple[str, ...]
     library: str
+
+    @property
+    def view(self) -> NodeView:
+        """The node as it would be published. Raises HostError when there is nothing to show."""
+        if self.state.view is None:
+            raise HostError("the look at the node gave no result")
+        return self.state.view
+
+    def why(self, logic_id: int, config: Configuration) -> ChipWhy | None:
+        """Why a chip has its level; None when there is no such chip."""
+        return explain_chip(self.state, logic_id, config, self.at)
 
 
 def look(connect: Connect, config: Configuration, progress: Callable[[str], None]) -> Look:
@@ -55,10 +69,8 @@ def look(connect: Connect, config: Configuration, progress: Callable[[str], None
     finally:
         driver.close()
     now = clock.now()
-    view = step(NodeState(), [*facts, SourceComplete(now)], now, config).view
-    if view is None:
-        raise HostError("the look at the node gave no result")
-    return Look(view, silent, opened.problems, opened.library)
+    state = step(NodeState(), [*facts, SourceComplete(now)], now, config).state
+    return Look(state, now, silent, opened.problems, opened.library)
 
 
 def _open(connect: Connect, avoid: frozenset[int]) -> tuple[ChipDriver, Opened]:

@@ -22,6 +22,10 @@ def restore(chip: ChipState, carried: CarriedOver, entering: int) -> list[Told]:
     remembered = carried.memory.get(physical_id)
     if remembered is not None:
         memory.recall(chip, remembered, carried.at, carried.same_boot)
+        if carried.object_newer:
+            _from_object(chip, [r for p, r in carried.reasons if p == physical_id], carried.at)
+            if chip.manual is None and physical_id in (carried.manual or ()):
+                chip.manual = Manual(0)
         if chip.manual is not None and chip.manual.entered > 0:
             chip.manual = Manual(entering)  # never acknowledged, so its absence from the object means nothing
     else:
@@ -44,9 +48,9 @@ def _from_object(chip: ChipState, reasons: list[Reason], at: Instant) -> None:
         if why.code is None:
             continue
         if why.upgrade_type is UpgradeType.DURATION:
-            chip.duration[why.code] = DurationState(timed_out=True, alarm=since)
+            chip.duration.setdefault(why.code, DurationState(timed_out=True, alarm=since))
         elif why.upgrade_type is UpgradeType.FREQUENCY:
-            chip.frequency[why.code] = FrequencyState(last_fault=since)
+            chip.frequency.setdefault(why.code, FrequencyState(last_fault=since))
 
 
 def _repair(chip: ChipState, carried: CarriedOver) -> list[Told]:

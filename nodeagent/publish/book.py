@@ -152,6 +152,16 @@ class Book:
         self._not_before_ms = now.mono_ms + delay_ms
         return delay_ms
 
+    def postponed(self, now: Instant, delay_ms: int) -> None:
+        """The attempt was given up because somebody else changed the object; tried again after `delay_ms`."""
+        self._end_attempt()
+        self.disturbed(now, delay_ms)
+
+    def disturbed(self, now: Instant, delay_ms: int) -> None:
+        """Somebody else changed the object: what the target has is not ours any more and is written again."""
+        self._acknowledged = None
+        self._not_before_ms = max(now.mono_ms + delay_ms, self._not_before_ms or 0)
+
     def refused(self) -> None:
         """The content did not pass the self-check: nothing was sent, and nothing will be until it is replaced."""
         self._end_attempt()

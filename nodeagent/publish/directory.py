@@ -12,7 +12,7 @@ from pathlib import Path
 from nodeagent.core.errors import PublishError, ReadBackError
 from nodeagent.core.files import read_text
 from nodeagent.publish.manifest import from_yaml, to_yaml
-from nodeagent.publish.targets import identity
+from nodeagent.publish.targets import ObjectChanged, identity
 
 _LOG = logging.getLogger(__name__)
 _HINTS = {
@@ -26,11 +26,17 @@ _HINTS = {
 }
 
 
+_EDIT_PERIOD_S = 1.0
+
+_Signature = tuple[int, int, int]
+
+
 class DirectoryTarget:
     """Objects as files below `root`, one folder per namespace."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._known: dict[Path, _Signature | None] = {}
         self._cleaned: set[Path] = set()
 
     def read(self, namespace: str, name: str) -> dict[str, object] | None:
@@ -40,6 +46,7 @@ class DirectoryTarget:
         replaces it. Raises ReadBackError when the file cannot be read just now.
         """
         path = self._path(namespace, name)
+        self._known[path] = _signature(path)
         try:
             if not path.exists():
                 return None
@@ -58,15 +65,34 @@ class DirectoryTarget:
 
     def write(self, obj: dict[str, object]) -> None:
         """Replace the file in one step. Raises PublishError with a hint when the file system refuses."""
-        path = self._path(*identity(obj))
+        namespace, name = identity(obj)
+        path = self._path(namespace, name)
         text = to_yaml(obj)
+        if (found := self.edited(namespace, name)) is not None:
+            raise ObjectChanged(f"{path} was changed by somebody else", found)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._remove_leftovers(path.parent)
             self._replace(path, text)
+            self._known[path] = _signature(path)
         except OSError as error:
             hint = _HINTS.get(error.errno or 0, "")
             raise PublishError(f"{path} cannot be written: {error.strerror or error}", hint) from error
+
+    def edited(self, namespace: str, name: str) -> dict[str, object] | None:
+        """The object when its file is not the one that we read or wrote last; a removed file is no edit."""
+        path = self._path(namespace, name)
+        now = _signature(path)
+        if path not in self._known or now is None or now == self._known[path]:
+            return None
+        try:
+            return self.read(namespace, name)
+        except ReadBackError:
+            return None
+
+    def edit_period_s(self, waiting: bool) -> float | None:
+        """Looking at a file costs nothing."""
+        return _EDIT_PERIOD_S
 
     def describe(self) -> str:
         """`directory <root>`."""
@@ -94,3 +120,12 @@ class DirectoryTarget:
             for leftover in folder.glob(".*.yaml.tmp"):
                 leftover.unlink(missing_ok=True)
             self._cleaned.add(folder)
+
+
+def _signature(path: Path) -> _Signature | None:
+    """What changes when somebody writes a file: inode, time, size. None when it cannot be looked at."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
 from nodeagent.core.errors import NodeAgentError, PublishError, ReadBackError
-from nodeagent.publish.targets import identity
+from nodeagent.publish.targets import ObjectChanged, identity
 
 if TYPE_CHECKING:
     from kubernetes.client import Configuration
@@ -44,6 +44,9 @@ class RefusalError(NodeAgentError):
         self.status = status
 
 
+_EDIT_PERIOD_S = 60.0
+
+
 class KubernetesTarget:
     """ConfigMaps of one cluster.
 
@@ -75,16 +78,33 @@ class KubernetesTarget:
     def write(self, obj: dict[str, object]) -> None:
         """Replace the ConfigMap, or create it where there is none.
 
-        Raises PublishError; the object may have arrived all the same when there was no answer.
+        Raises PublishError; the object may have arrived all the same when there was no answer. After a conflict the
+        object is read, so that an operator's edit is seen before it is overwritten, and ObjectChanged is raised.
         """
         key = identity(obj)
         try:
             for _ in range(_CONFLICTS):
                 if self._replace_or_create(key, obj):
                     return
-        except (RefusalError, NoAnswerError) as error:
+                found = self.read(*key)
+                if found is not None:
+                    raise ObjectChanged(f"{key[0]}/{key[1]} was changed by somebody else", found)
+        except (RefusalError, NoAnswerError, ReadBackError) as error:
             raise PublishError(error.sentence, error.hint) from error
         raise PublishError(f"{key[0]}/{key[1]} was changed by others {_CONFLICTS} times during one write")
+
+    def edited(self, namespace: str, name: str) -> dict[str, object] | None:
+        """The ConfigMap when its version is not the one that we know; one GET."""
+        known = self._versions.get((namespace, name))
+        try:
+            found = self.read(namespace, name)
+        except ReadBackError:
+            return None
+        return found if known is not None and known != self._versions.get((namespace, name)) else None
+
+    def edit_period_s(self, waiting: bool) -> float | None:
+        """Only while an operator may have something to lift: requests are budgeted (a watch is to replace this)."""
+        return _EDIT_PERIOD_S if waiting else None
 
     def describe(self) -> str:
         """`Kubernetes at <URL>`, or how it will be found while there was no call yet."""

@@ -17,7 +17,7 @@ from nodeagent.core.model import NodeView
 from nodeagent.core.observation import CarriedOver
 from nodeagent.core.telemetry import Event, EventReason, EventSink, Metrics
 from nodeagent.publish.book import DEFAULT_PARAMETERS, Book, BookParameters
-from nodeagent.publish.targets import Target
+from nodeagent.publish.targets import ObjectChanged, Target
 from nodeagent.render.contract import check_object
 from nodeagent.render.device_info import (
     NAMESPACE,
@@ -27,10 +27,13 @@ from nodeagent.render.device_info import (
     object_name,
     render_bounded,
 )
+from nodeagent.render.operator_fields import manual_ids
 from nodeagent.render.reading import parse_device_info, published_update_time
 
 _LOG = logging.getLogger(__name__)
 _OBJECT = "device_info"
+_AFTER_EDIT_MS = 200
+"""Time for the policy to take in an operator's edit before the object is written again."""
 _AFTER_ERROR_S = 30.0
 """Pause after an error that nobody foresaw; a new view ends it."""
 
@@ -70,8 +73,9 @@ class Publisher:
     """Publishes the device-info object of one node.
 
     on_acknowledged: called from the publisher's thread with the generation whose content the target has, and the
-    moment; it must not block. clock: real time, as only the policy clock is ever accelerated. draw: a random number
-    from [0, 1) for the back-off.
+    moment; it must not block. on_manual_field: likewise, with the physical ids that an object changed by somebody
+    else names as manually separated, and the generation that was acknowledged before it was read. clock: real time,
+    as only the policy clock is ever accelerated. draw: a random number from [0, 1) for the back-off.
     """
 
     def __init__(
@@ -80,6 +84,7 @@ class Publisher:
         node_name: str,
         clock: Clock,
         on_acknowledged: Callable[[int, Instant], None],
+        on_manual_field: Callable[[frozenset[int], int], None],
         events: EventSink,
         metrics: Metrics,
         parameters: BookParameters = DEFAULT_PARAMETERS,
@@ -89,6 +94,7 @@ class Publisher:
         self._node_name = node_name
         self._clock = clock
         self._on_acknowledged = on_acknowledged
+        self._on_manual_field = on_manual_field
         self._events = events
         self._metrics = metrics
         self._book = Book(parameters, draw)
@@ -103,6 +109,8 @@ class Publisher:
         self._refusal = ""
         self._problem = ""
         self._generation: int | None = None
+        self._edit_period_s: float | None = None
+        self._edit_check_ms = 0
         self._last_success: Instant | None = None
         self._status = PublisherStatus(False, None, None, 0, "")
 
@@ -184,8 +192,33 @@ class Publisher:
         rendered = self._adopt(submission, now) if submission is not self._adopted else None
         if self._book.wait_ms(now) == 0:
             self._write(submission, now, rendered)
+        self._look_for_edits(submission.view)
         wait_ms = self._book.wait_ms(self._clock.now())
-        return None if wait_ms is None else wait_ms / 1000
+        waits_s = [] if wait_ms is None else [wait_ms / 1000]
+        if self._edit_period_s is not None:
+            waits_s.append(self._edit_period_s)
+        return min(waits_s, default=None)
+
+    def _look_for_edits(self, view: NodeView) -> None:
+        """See an operator's edit although nothing is to be written (decision 19)."""
+        period_s = self._target.edit_period_s(any(chip.manually_separated for chip in view.chips))
+        now = self._clock.now()
+        self._edit_period_s = period_s
+        if period_s is None or now.mono_ms < self._edit_check_ms:
+            return
+        self._edit_check_ms = now.mono_ms + int(period_s * 1000)
+        found = self._target.edited(NAMESPACE, object_name(self._node_name))
+        if found is not None:
+            self._book.disturbed(now, _AFTER_EDIT_MS)
+            self._see_edit(found)
+
+    def _see_edit(self, obj: dict[str, object]) -> None:
+        data = obj.get("data")
+        named = manual_ids(data) if isinstance(data, dict) else None
+        _LOG.info("event=object_changed_by_others where=%r manual=%s", self._target.describe(), named)
+        self._metrics.count("publish_foreign_changes_total", object=_OBJECT)
+        if named is not None:
+            self._on_manual_field(named, self._generation or 0)
 
     def _adopt(self, submission: _Submission, now: Instant) -> Rendered:
         rendered = render_bounded(submission.view, self._book.next_update_time_s(now))
@@ -210,6 +243,10 @@ class Publisher:
         self._refusal = ""
         try:
             self._target.write(obj)
+        except ObjectChanged as change:
+            self._book.postponed(now, _AFTER_EDIT_MS)
+            self._see_edit(change.obj)
+            return
         except PublishError as error:
             self._fail(error.sentence, error.hint)
             return

@@ -24,6 +24,14 @@ class StdoutTarget:
         except (OSError, ValueError) as error:  # ValueError: the stream was closed
             raise PublishError(f"standard output does not take the object: {error}") from error
 
+    def edited(self, namespace: str, name: str) -> dict[str, object] | None:
+        """A stream is not edited."""
+        return None
+
+    def edit_period_s(self, waiting: bool) -> float | None:
+        """Never."""
+        return None
+
     def describe(self) -> str:
         """`standard output`."""
         return "standard output"

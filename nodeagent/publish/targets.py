@@ -2,6 +2,19 @@
 
 from typing import Protocol
 
+from nodeagent.core.errors import PublishError
+
+
+class ObjectChanged(PublishError):
+    """Somebody else changed the object since our last write; nothing was written.
+
+    obj: the object as it is now. The next write replaces it.
+    """
+
+    def __init__(self, sentence: str, obj: dict[str, object]) -> None:
+        super().__init__(sentence, "it is read first, then written")
+        self.obj = obj
+
 
 class Target(Protocol):
     """A place that holds complete objects as plain dictionaries. Calls may block; one thread uses a target."""
@@ -15,8 +28,15 @@ class Target(Protocol):
     def write(self, obj: dict[str, object]) -> None:
         """Replace the object by this one, or create it; returns when the target has it.
 
-        Raises PublishError when it has not, or when that is not known.
+        Raises PublishError when it has not, or when that is not known; ObjectChanged when somebody else changed the
+        object since our last read or write of it.
         """
+
+    def edited(self, namespace: str, name: str) -> dict[str, object] | None:
+        """The object, if somebody else changed it since our last read or write; None when not, or not known now."""
+
+    def edit_period_s(self, waiting: bool) -> float | None:
+        """How often `edited` is worth asking; waiting: an edit is possible that matters. None = never."""
 
     def describe(self) -> str:
         """Where this is, for people: one phrase for logs and Events."""

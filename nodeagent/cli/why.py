@@ -1,0 +1,109 @@
+"""`nodeagent why CHIP`: why a chip has the level it has."""
+
+import argparse
+import contextlib
+import json
+import sys
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from nodeagent.cli.common import add_settings_flags, pretended, settings_of
+from nodeagent.core.settings import Settings
+from nodeagent.daemon.build import configuration, connect_dcmi
+from nodeagent.daemon.oneshot import look
+from nodeagent.daemon.socket_api import ask
+from nodeagent.drivers.host import Reaper
+from nodeagent.policy.why import as_json
+
+HEALTHY, FAULTS, UNKNOWN = 0, 1, 2
+
+_EPILOG = """\
+Asks the running daemon, which alone knows counters and timers. With --dry-run or --once it looks at the chips itself:
+then there are levels, but no history.
+
+Exit codes: 0 the chip is at NormalNPU, 1 something raises it, 2 could not tell.
+
+examples:
+  nodeagent why 3
+  nodeagent why 3 --output json
+  nodeagent why 3 --dry-run --node a3
+"""
+
+
+def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command to the program's parser."""
+    parser = subparsers.add_parser(
+        "why",
+        help="say why a chip has its level",
+        description="From the raw codes to the published field: table line, rules, timers with the time left.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("chip", type=int, metavar="CHIP", help="logic id of the chip, as `nodeagent scan` shows it")
+    parser.add_argument("--once", action="store_true", help="look at the chips now instead of asking the daemon")
+    parser.add_argument("--output", choices=("text", "json"), default="text", help="form of the answer (text)")
+    add_settings_flags(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the report; returns the exit code of the epilog."""
+    settings = settings_of(arguments)
+    if arguments.dry_run or arguments.once:
+        report = _look(arguments, settings)
+    else:
+        report = ask(Path(settings.daemon.socket), ask="why", logic_id=arguments.chip)
+    if report is None:
+        print(f"nodeagent: there is no chip {arguments.chip}; `nodeagent scan` lists the chips", file=sys.stderr)
+        return UNKNOWN
+    print(json.dumps(report, ensure_ascii=False, indent=2) if arguments.output == "json" else as_text(report))
+    if report["silent_since_ms"] is not None:
+        return UNKNOWN
+    return FAULTS if report["codes"] or any(r["raises"] for r in report["rules"]) else HEALTHY
+
+
+def _look(arguments: argparse.Namespace, settings: Settings) -> dict[str, Any] | None:
+    config, _ = configuration(settings)
+    with contextlib.ExitStack() as stack:
+        if arguments.dry_run:
+            settings = stack.enter_context(pretended(settings))
+        found = look(connect_dcmi(settings, Reaper()), config, lambda _: None)
+    report = found.why(arguments.chip, config)
+    return None if report is None else as_json(report)
+
+
+def as_text(report: dict[str, Any]) -> str:
+    """The report for people."""
+    place = f", card {report['card_id']}/{report['device_id']}" if report["card_id"] >= 0 else ""
+    health = "healthy" if report["healthy"] else "unhealthy"
+    network = "healthy" if report["network_healthy"] else "unhealthy"
+    lines = [
+        f"{report['name']}: chip {report['logic_id']} (phy {report['physical_id']}{place})",
+        f"  chip level     {report['chip_level']} -> {health}" + (", used by a pod" if report["used"] else ""),
+        f"  network level  {report['network_level']} -> {network}",
+    ]
+    if report["silent_since_ms"] is not None:
+        lines.append(f"  gives no answer since {_time(report['silent_since_ms'])}; what is shown may be old")
+    lines.append("codes" if report["codes"] else "codes: none")
+    for code in report["codes"]:
+        once = ", shown once" if code["once"] else ""
+        lines.append(f"  {code['code']} {code['level']}  {code['name']}")
+        lines.append(f"    since {_time(code['since_ms'])}{once}; {code['said_by']}")
+    lines.append("rules" if report["rules"] else "rules: none is counting or raising")
+    for rule in report["rules"]:
+        effect = f"raises to {rule['level']}" if rule["raises"] else "raises nothing yet"
+        left = "" if rule["left_s"] is None else f", {rule['left_s']:.1f} s left"
+        where = f" [{rule['place']}]" if rule["place"] else ""
+        lines.append(f"  {rule['code']} {rule['kind']}: {rule['state']}{left}; {effect}")
+        if rule["rule"]:
+            lines.append(f"    {rule['rule']}{where}")
+    lines.append("published" if report["fields"] else "published: nowhere")
+    lines += [f"  {key}: {what}" for key, what in report["fields"].items()]
+    configured = report["configuration"]
+    lines.append(f"configuration {configured['version']} from {', '.join(configured['layers'])}")
+    return "\n".join(lines)
+
+
+def _time(unix_ms: int) -> str:
+    return datetime.fromtimestamp(unix_ms / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")

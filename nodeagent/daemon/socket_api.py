@@ -1,0 +1,123 @@
+"""Questions to the running daemon over a UNIX socket: one JSON line in, one JSON line out (`why`, `table diff`).
+
+Reads the core loop's present state, which nobody changes; so an answer never waits for the loop.
+"""
+
+import json
+import logging
+import os
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from nodeagent.core.clock import Clock
+from nodeagent.core.errors import NodeAgentError
+from nodeagent.daemon.core_loop import CoreLoop
+from nodeagent.policy.why import as_json, explain_chip
+
+log = logging.getLogger("nodeagent.socket")
+
+MAX_REQUEST_BYTES = 4096
+CLIENT_TIMEOUT_S = 5.0
+MAX_CLIENTS = 8
+
+
+class SocketError(NodeAgentError):
+    """The daemon cannot be asked: nobody listens at the socket, or the answer is no answer."""
+
+    code = "NA602"
+
+
+class SocketApi:
+    """The listening end. path: of the socket; its folder is made when missing."""
+
+    def __init__(self, path: Path, core: CoreLoop, clock: Clock) -> None:
+        self._path = path
+        self._core = core
+        self._clock = clock
+        self._listener: socket.socket | None = None
+        self._slots = threading.BoundedSemaphore(MAX_CLIENTS)
+        self._answers: dict[str, Callable[[dict[str, Any]], Any]] = {"why": self._why, "chips": self._chips}
+
+    def run(self) -> None:
+        """Serve until `stop`."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._path.unlink(missing_ok=True)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener = listener
+        with listener:
+            listener.bind(str(self._path))
+            os.chmod(self._path, 0o600)
+            listener.listen(MAX_CLIENTS)
+            while True:
+                try:
+                    client, _ = listener.accept()
+                except OSError:
+                    return  # closed by `stop`
+                self._slots.acquire()
+                threading.Thread(target=self._serve, args=(client,), name="socket", daemon=True).start()
+
+    def stop(self) -> None:
+        """Make `run` return and remove the socket."""
+        if self._listener is not None:
+            try:
+                self._listener.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                log.debug("the socket was closed already")
+            self._listener.close()
+        self._path.unlink(missing_ok=True)
+
+    def _serve(self, client: socket.socket) -> None:
+        try:
+            with client:
+                client.settimeout(CLIENT_TIMEOUT_S)
+                line = client.makefile("rb").readline(MAX_REQUEST_BYTES)
+                client.sendall(json.dumps(self._answer(line), ensure_ascii=False).encode() + b"\n")
+        except OSError as error:
+            log.debug("a client went away: %s", error)
+        finally:
+            self._slots.release()
+
+    def _answer(self, line: bytes) -> dict[str, Any]:
+        try:
+            request = json.loads(line)
+            answer = self._answers[request["ask"]]
+        except (ValueError, KeyError, TypeError):
+            return {"ok": False, "error": "not a question that this daemon knows"}
+        return {"ok": True, "answer": answer(request)}
+
+    def _why(self, request: dict[str, Any]) -> dict[str, Any] | None:
+        state, config, now = self._core.state, self._core.config, self._clock.now()
+        logic_id = request.get("logic_id")
+        report = explain_chip(state, logic_id, config, now) if isinstance(logic_id, int) else None
+        return None if report is None else as_json(report)
+
+    def _chips(self, _: dict[str, Any]) -> list[dict[str, Any]]:
+        """Every chip's codes with their severity, for the question what another table would do."""
+        return [
+            {
+                "logic_id": chip.chip.logic_id,
+                "physical_id": chip.chip.physical_id,
+                "codes": [[f.code, f.severity] for f in chip.faults.values()],
+            }
+            for chip in self._core.state.chips.values()
+        ]
+
+
+def ask(path: Path, **question: Any) -> Any:
+    """Ask the daemon at a socket. Raises SocketError with what to do when it does not answer."""
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(CLIENT_TIMEOUT_S)
+            connection.connect(str(path))
+            connection.sendall(json.dumps(question).encode() + b"\n")
+            line = connection.makefile("rb").readline()
+        reply = json.loads(line)
+    except (OSError, ValueError) as error:
+        hint = "is the daemon running? name its socket with --set daemon.socket=PATH, or use --dry-run"
+        raise SocketError(f"no daemon answers at {path}: {error}", hint) from error
+    if not reply.get("ok"):
+        raise SocketError(f"the daemon at {path} does not know this question", "are both of the same version?")
+    return reply["answer"]
