@@ -7,7 +7,7 @@ The kind decides: only FAILED says something about the hardware, and even that i
 from enum import Enum
 from typing import NamedTuple
 
-from nodeagent.core.errors import DriverError
+from nodeagent.core.errors import DriverError, HostError, NodeAgentError
 
 NO_SYMBOL = -99998
 NOT_LOADED = -99999
@@ -102,3 +102,12 @@ def check(function: str, rc: int) -> None:
     """Raise AnswerError unless `rc` is 0."""
     if rc != 0:
         raise AnswerError(function, rc)
+
+
+def result_label(error: NodeAgentError | None) -> str:
+    """How a call ended, as the label `result` of metrics: ok, the kind of an answer, no_answer or failed."""
+    if error is None:
+        return "ok"
+    if isinstance(error, AnswerError):
+        return error.kind.value.replace(" ", "_")
+    return "no_answer" if isinstance(error, HostError) else "failed"

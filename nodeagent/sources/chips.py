@@ -17,7 +17,7 @@ from nodeagent.core.instant import Instant
 from nodeagent.core.model import ChipId
 from nodeagent.core.observation import Observation
 from nodeagent.core.telemetry import Event, EventReason, EventSink, Metrics
-from nodeagent.drivers.answers import ALREADY_SUBSCRIBED, AnswerError
+from nodeagent.drivers.answers import ALREADY_SUBSCRIBED, AnswerError, result_label
 from nodeagent.drivers.chips import ChipDriver, CodesAnswer, Connect, DriverNews, Opened
 from nodeagent.drivers.host import HostGoneError, HostStuckError
 from nodeagent.sources.plan import ChipPlan, ChipTimes, Job, JobKind, Outcome
@@ -217,7 +217,7 @@ class ChipSource:
 
     def _on_result(self, result: _Result, now: Instant) -> None:
         kind, error = result.job.kind, result.error
-        self._metrics.count("driver_calls_total", call=kind.value, result=_label(error))
+        self._metrics.count("driver_calls_total", call=kind.value, result=result_label(error))
         if kind is JobKind.OPEN:
             self._on_open_result(result, now)
             return
@@ -349,11 +349,3 @@ def _outcome(error: NodeAgentError) -> Outcome:
     if isinstance(error, HostStuckError):
         return Outcome.HUNG
     return Outcome.GONE if isinstance(error, HostGoneError) else Outcome.REFUSED
-
-
-def _label(error: NodeAgentError | None) -> str:
-    if error is None:
-        return "ok"
-    if isinstance(error, AnswerError):
-        return error.kind.value.replace(" ", "_")
-    return "no_answer" if isinstance(error, HostError) else "failed"
