@@ -1,14 +1,17 @@
-"""`nodeagent table`: check fault tables, and list what they hold; offline."""
+"""`nodeagent table`: check, list, compare and convert fault tables and rules; offline."""
 
 import argparse
 import json
-import re
 import sys
 
-from nodeagent.core.errors import TableError
-from nodeagent.core.files import SHIPPED_TABLES, read_shipped, read_text
+from nodeagent.cli import table_convert, table_diff
+from nodeagent.cli.documents import configuration_of, documents_at, shipped
+from nodeagent.core.errors import NodeAgentError, TableError
 from nodeagent.core.levels import Level
-from nodeagent.policy.table import Document, FaultTable, lint_all, load_table
+from nodeagent.policy.configuration import ClusterDocuments
+from nodeagent.policy.configuration_lint import DocumentKind, kind_of, lint_documents
+from nodeagent.policy.rules import Configuration
+from nodeagent.policy.table import Document
 from nodeagent.policy.table_merge import serious
 from nodeagent.policy.table_records import BadTableError, FaultRecord, Finding
 from nodeagent.policy.vocabulary import load_vocabulary
@@ -17,14 +20,18 @@ CLEAN, FOUND, UNREADABLE = 0, 1, 2
 """Exit codes of `table lint`."""
 
 _LINT_EPILOG = """\
-Files are laid over the shipped tables and over each other in the given order, as the daemon does it.
+A file is a table, rules, or both (YAML), a faultCode.json, a faultCustomization.json, a folder with these, or a
+ConfigMap saved with `kubectl get configmap ... -o yaml`; name and content tell which.
+They are laid over the shipped documents and over each other in the given order, as the daemon does it.
 Each problem is one line: FILE:LINE: code CODE: what is wrong. Warnings do not refuse a file.
 
 examples:
   nodeagent table lint /etc/nodeagent/faults.yaml
-  nodeagent table lint fault_codes/*.yaml              the tables of the source tree
+  nodeagent table lint faults.yaml faultCode.json      one on top of the other: also says what is shadowed
+  nodeagent table lint fault_codes/*.yaml              the documents of the source tree
 
-exit codes: 0 no problem but perhaps warnings, 1 a file would be refused, 2 a file cannot be read
+exit codes: 0 no problem but perhaps warnings, 1 a file or a group of its rules would be refused, 2 a file cannot be
+read
 """
 _LIST_EPILOG = """\
 examples:
@@ -32,30 +39,31 @@ examples:
   nodeagent table list --module HBM --lang zh
   nodeagent table list --site-file /etc/nodeagent/faults.yaml --output json
 """
-_VOCABULARY_MARK = re.compile(r"^vocabulary:", re.MULTILINE)
 
 
 def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command and its two actions to the program's parser."""
+    """Add the command and its actions to the program's parser."""
     parser = subparsers.add_parser(
         "table",
-        help="check or list fault tables",
-        description="Check fault tables, or list what they hold.",
+        help="check, list, compare or convert fault tables and rules",
+        description="Check fault tables and rules, list what they hold, compare or convert them.",
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     _register_lint(actions)
     _register_list(actions)
+    table_diff.register(actions)
+    table_convert.register(actions)
 
 
 def _register_lint(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     lint = actions.add_parser(
         "lint",
-        help="say everything that is wrong in table files",
-        description="Say everything that is wrong in fault tables, site files or the vocabulary.",
+        help="say everything that is wrong in tables and rules",
+        description="Say everything that is wrong in fault tables, rules, upstream's JSON documents or the vocabulary.",
         epilog=_LINT_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    lint.add_argument("files", nargs="+", metavar="FILE", help="YAML file to check")
+    lint.add_argument("files", nargs="+", metavar="FILE", help="document, folder or ConfigMap to check")
     lint.set_defaults(run=run_lint)
 
 
@@ -81,20 +89,23 @@ def _register_list(actions: "argparse._SubParsersAction[argparse.ArgumentParser]
 def run_lint(arguments: argparse.Namespace) -> int:
     """Print every finding; returns the exit code of the epilog."""
     status = CLEAN
-    tables: list[Document] = []
+    documents: list[Document] = []
     findings: list[Finding] = []
     for path in arguments.files:
         try:
-            text = read_text(path, error=TableError)
-        except TableError as error:
+            found = documents_at(path)
+        except NodeAgentError as error:
             print(f"nodeagent: {error}", file=sys.stderr)
             status = UNREADABLE
             continue
-        if _VOCABULARY_MARK.search(text):
-            findings += _vocabulary_findings(path, text)
+        if isinstance(found, ClusterDocuments):
+            findings += found.problems
+            documents += [(found.label(key), text) for key, text in found.texts.items()]
+        elif kind_of(*found) is DocumentKind.VOCABULARY:
+            findings += _vocabulary_findings(*found)
         else:
-            tables.append((path, text))
-    findings += lint_all(tables, _shipped_base())
+            documents.append(found)
+    findings += lint_documents(documents, _shipped_base())
     for finding in findings:
         print(finding if finding.serious else f"{finding} (warning)")
     return max(status, FOUND if serious(findings) else CLEAN)
@@ -102,9 +113,7 @@ def run_lint(arguments: argparse.Namespace) -> int:
 
 def run_list(arguments: argparse.Namespace) -> int:
     """Print the records that fit; returns 0. Raises TableError when a table cannot be read or is wrong."""
-    documents = [read_shipped(name) for name in SHIPPED_TABLES]
-    documents += [(path, read_text(path, error=TableError)) for path in arguments.site_file]
-    table, _ = load_table(documents)
+    table = configuration_of(arguments.site_file, texts=True)[0].table
     records = [
         record
         for record in table.records()
@@ -127,10 +136,10 @@ def _vocabulary_findings(path: str, text: str) -> tuple[Finding, ...]:
     return ()
 
 
-def _shipped_base() -> FaultTable | None:
-    """The shipped tables; None when they are themselves broken, which is said: then files stand alone."""
+def _shipped_base() -> Configuration | None:
+    """The shipped documents; None when they are themselves broken, which is said: then files stand alone."""
     try:
-        return load_table([read_shipped(name) for name in SHIPPED_TABLES], texts=False)[0]
+        return shipped()
     except TableError as error:
         print(f"nodeagent: the shipped tables are left out: {error}", file=sys.stderr)
         return None

@@ -43,10 +43,11 @@ class ClusterDocuments:
     where: str
     texts: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[Finding, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     def label(self, key: str) -> str:
-        """The name of one document in places."""
-        return f"{self.where}/{key}"
+        """The name of one document in places: that of `labels`, else `where/key`."""
+        return self.labels.get(key) or f"{self.where}/{key}"
 
     @property
     def poll_interval_s(self) -> int:

@@ -98,7 +98,7 @@ def read_code(node: Node, complain: Complain) -> tuple[int, str] | None:
         complain(node.line, f'the code must be quoted: write "{shown(node.text)[1:-1]}"')
         return None
     text = node.text.strip().upper().removeprefix("0X")
-    if _CODE.fullmatch(text) or (_HEX.fullmatch(text) and int(text, 16) in SYNTHETIC_CODES):
+    if is_code_text(text):
         return int(text, 16), sys.intern(text)
     complain(
         node.line,
@@ -106,6 +106,11 @@ def read_code(node: Node, complain: Complain) -> tuple[int, str] | None:
         " or 9 decimal digits",
     )
     return None
+
+
+def is_code_text(text: str) -> bool:
+    """Whether an upper-case text has the shape of a code that a chip can report."""
+    return bool(_CODE.fullmatch(text) or (_HEX.fullmatch(text) and int(text, 16) in SYNTHETIC_CODES))
 
 
 def read_level(node: Node, key: str, complain: Complain, allowed: tuple[Level, ...] = TABLE_LEVELS) -> Level | None:

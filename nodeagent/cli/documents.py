@@ -1,0 +1,75 @@
+"""Documents of tables and rules from the command line: files, folders, saved ConfigMaps, or what is shipped."""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from nodeagent.core.errors import TableError
+from nodeagent.core.files import SHIPPED_RULES, SHIPPED_TABLES, read_shipped, read_text
+from nodeagent.policy.configuration import (
+    OUR_KEY,
+    ClusterDocuments,
+    build_configuration,
+    shipped_configuration,
+)
+from nodeagent.policy.configuration_lint import DocumentKind, kind_of
+from nodeagent.policy.rules import Configuration
+from nodeagent.policy.table import Document
+from nodeagent.policy.table_records import Finding
+from nodeagent.publish.manifest import from_yaml
+from nodeagent.sources.config_documents import documents_of_object, read_folder
+
+SHIPPED = "shipped"
+"""The word for "nothing on top of the shipped documents"."""
+_OBJECT_MARK = re.compile(r"^kind:\s*[\"']?ConfigMap\b", re.MULTILINE)
+_KEYS = {
+    DocumentKind.LEVELS: DocumentKind.LEVELS.value,
+    DocumentKind.CUSTOMIZATION: DocumentKind.CUSTOMIZATION.value,
+    DocumentKind.POLL_INTERVAL: DocumentKind.POLL_INTERVAL.value,
+    DocumentKind.OURS: OUR_KEY,
+}
+
+
+def shipped(texts: bool = False) -> Configuration:
+    """The shipped tables and rules. texts: with everything that `explain` shows. Raises TableError."""
+    rules = [read_shipped(SHIPPED_RULES)]
+    return shipped_configuration([read_shipped(name) for name in SHIPPED_TABLES], rules, texts)
+
+
+def documents_at(name: str) -> ClusterDocuments | Document:
+    """What lies at a path: a folder or a saved ConfigMap (their documents by key), or one file (its text).
+
+    Raises TableError, one sentence, when it cannot be read.
+    """
+    path = Path(name)
+    if path.is_dir():
+        found = read_folder(path)
+        if found is None or not (found.texts or found.problems):
+            raise TableError(f"{name} holds none of the documents", "see docs/rules.md for their names")
+        return found
+    text = read_text(path, error=TableError)
+    if _OBJECT_MARK.search(text):
+        return documents_of_object(from_yaml(text), name)
+    return name, text
+
+
+def configuration_of(names: Iterable[str], texts: bool = False) -> tuple[Configuration, tuple[Finding, ...]]:
+    """The shipped configuration with the documents of these paths on top, in the order given, and the warnings.
+
+    Our own files go below, as site files do; folders, ConfigMaps and upstream's JSON above them. Raises TableError.
+    """
+    site: list[Document] = []
+    clusters: list[ClusterDocuments] = []
+    for name in names:
+        if name == SHIPPED:
+            continue
+        found = documents_at(name)
+        if isinstance(found, ClusterDocuments):
+            clusters.append(found)
+        elif (kind := kind_of(*found)) is DocumentKind.OURS:
+            site.append(found)
+        elif (key := _KEYS.get(kind)) is not None:
+            clusters.append(ClusterDocuments(name, {key: found[1]}, labels={key: name}))
+        else:
+            raise TableError(f"{name} is no table and no rules: it is {kind.value}")
+    return build_configuration(shipped(texts), site, clusters, texts)

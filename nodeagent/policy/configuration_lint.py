@@ -1,0 +1,159 @@
+"""Everything that is wrong or useless in a set of documents of all kinds (`nodeagent table lint`)."""
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import Enum
+
+from nodeagent.policy.configuration import unknown_codes
+from nodeagent.policy.rules import Configuration, RuleSet
+from nodeagent.policy.rules_load import RulesRead, overlaid_rules, read_rules
+from nodeagent.policy.table import Document, FaultTable, lint_all, load_table
+from nodeagent.policy.table_document import RULE_SECTIONS
+from nodeagent.policy.table_document import Document as TableReader
+from nodeagent.policy.table_draft import Draft
+from nodeagent.policy.table_records import BadTableError, Finding, Place
+from nodeagent.policy.upstream import (
+    CHIP_LISTS,
+    FAULT_CODES_KEY,
+    NETWORK_LISTS,
+    POLL_INTERVAL_KEY,
+    read_levels,
+    read_poll_interval,
+)
+from nodeagent.policy.upstream_rules import CUSTOMIZATION_KEY, DURATION, FREQUENCY, GRACE, read_customization
+
+
+class DocumentKind(Enum):
+    """What a document is."""
+
+    OURS = "our YAML: fault table and rules"
+    VOCABULARY = "vocabulary"
+    LEVELS = FAULT_CODES_KEY
+    CUSTOMIZATION = CUSTOMIZATION_KEY
+    POLL_INTERVAL = POLL_INTERVAL_KEY
+    UNCLEAR = "neither faultCode.json nor faultCustomization.json"
+
+
+_VOCABULARY_MARK = re.compile(r"^vocabulary:", re.MULTILINE)
+_CUSTOMIZATION_MARK = re.compile(rf'"(?:{GRACE}|{FREQUENCY}|{DURATION})"\s*:', re.IGNORECASE)
+_LEVELS_MARK = re.compile(rf'"(?:{"|".join((*CHIP_LISTS, *NETWORK_LISTS))})"\s*:', re.IGNORECASE)
+_Key = tuple[str, int]
+
+
+def kind_of(label: str, text: str) -> DocumentKind:
+    """The kind of a document by its name, and where that says nothing by its content."""
+    name = label.rpartition("/")[2]
+    if name == POLL_INTERVAL_KEY:
+        return DocumentKind.POLL_INTERVAL
+    if not name.endswith((".yaml", ".yml")) and (name.endswith(".json") or text.lstrip()[:1] in ("{", "[")):
+        if name == CUSTOMIZATION_KEY or _CUSTOMIZATION_MARK.search(text):
+            return DocumentKind.CUSTOMIZATION
+        if name == FAULT_CODES_KEY or _LEVELS_MARK.search(text):
+            return DocumentKind.LEVELS
+        return DocumentKind.UNCLEAR
+    return DocumentKind.VOCABULARY if _VOCABULARY_MARK.search(text) else DocumentKind.OURS
+
+
+def lint_documents(documents: Sequence[Document], shipped: Configuration | None) -> list[Finding]:
+    """Every problem of documents that go on top of each other in the given order, warnings included.
+
+    documents: label and text; vocabularies are not among them. shipped: what lies below; None = nothing does.
+    The findings are in order of documents and lines. Serious ones: the document would be refused, or a group of its
+    rules would be dropped.
+    """
+    linter = _Linter(shipped)
+    for label, text in documents:
+        linter.add(label, text)
+    return linter.finish([label for label, _ in documents])
+
+
+@dataclass(slots=True)
+class _Stated:
+    """What one document says. levels and rules: where; replaces: members of REPLACEABLE."""
+
+    label: str
+    places: dict[_Key, Place] = field(default_factory=dict)
+    replaces: frozenset[str] = frozenset()
+
+
+class _Linter:
+    def __init__(self, shipped: Configuration | None) -> None:
+        self._table: FaultTable = shipped.table if shipped else load_table([])[0]
+        self._rules: RuleSet = shipped.rules if shipped else RuleSet()
+        self._waiting: list[Document] = []
+        self._findings: list[Finding] = []
+        self._stated: list[_Stated] = []
+
+    def add(self, label: str, text: str) -> None:
+        kind = kind_of(label, text)
+        stated = _Stated(label)
+        if kind is DocumentKind.OURS:
+            self._waiting.append((label, text))
+            self._add_rules(read_rules(label, text), stated)
+            for piece in TableReader(label, text, lambda _finding: None).pieces():
+                if isinstance(piece, Draft) and piece.level_given:
+                    stated.places["levels", piece.code] = piece.place
+        elif kind is DocumentKind.LEVELS:
+            self._flush()
+            levels = read_levels(label, text)
+            self._findings += levels.findings
+            if levels.usable:
+                self._table, _ = self._table.with_levels(levels.entries)
+                stated.places = {("levels", entry.code): entry.place for entry in levels.entries}
+                stated.replaces = frozenset({"levels"})
+        elif kind is DocumentKind.CUSTOMIZATION:
+            self._add_rules(read_customization(label, text), stated)
+        elif kind is DocumentKind.POLL_INTERVAL:
+            self._findings += read_poll_interval(label, text)[1]
+        else:
+            self._findings.append(Finding(Place(label, 1), "", f"this document is {kind.value}"))
+        self._stated.append(stated)
+
+    def finish(self, labels: Sequence[str]) -> list[Finding]:
+        self._flush()
+        known = set(labels)
+        self._findings += [each for each in unknown_codes(self._table, self._rules) if each.place.label in known]
+        self._findings += _shadowed(self._stated)
+        order = {label: number for number, label in enumerate(labels)}
+        return sorted(
+            dict.fromkeys(self._findings), key=lambda each: (order.get(each.place.label, -1), each.place.line)
+        )
+
+    def _flush(self) -> None:
+        """Check the tables that wait: together, since a code may stand in one shipped table only."""
+        self._findings += lint_all(self._waiting, self._table)
+        # A refused table is in the findings already; later documents are checked without it.
+        with suppress(BadTableError):
+            self._table, _ = self._table.overlaid(self._waiting, texts=False)
+        self._waiting = []
+
+    def _add_rules(self, read: RulesRead, stated: _Stated) -> None:
+        self._findings += read.findings
+        self._rules, findings = overlaid_rules(self._rules, read)
+        self._findings += findings
+        stated.replaces |= read.replaced
+        for section in RULE_SECTIONS:
+            for code, rule in read.section(section).items():
+                stated.places[section, code] = rule.place
+
+
+def _shadowed(documents: Sequence[_Stated]) -> list[Finding]:
+    """Warnings about what a later document of the set makes useless."""
+    findings: list[Finding] = []
+    for number, lower in enumerate(documents):
+        left = dict(lower.places)
+        for upper in documents[number + 1 :]:
+            for what, sections in (("levels", ("levels",)), ("rules", ("frequency", "duration"))):
+                gone = [key for key in left if key[0] in sections and what in upper.replaces]
+                if gone:
+                    sentence = f"all its {what} ({len(gone)}) are shadowed by {upper.label}, which replaces {what}"
+                    findings.append(Finding(Place(lower.label, 0), "", sentence, serious=False))
+                for key in gone:
+                    del left[key]
+            for key in [key for key in left if key in upper.places]:
+                what = "level" if key[0] == "levels" else f"{key[0]} rule"
+                sentence = f"its {what} is shadowed by {upper.places[key]}"
+                findings.append(Finding(left.pop(key), f"{key[1]:X}", sentence, serious=False))
+    return findings
