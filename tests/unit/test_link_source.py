@@ -1,0 +1,341 @@
+"""The link source in its threads, on a pretended node, with a tool of the test."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+from kit.links import UBOE_BOARD, at, listed, node, occurred, recovered
+
+from nodeagent.core.clock import AcceleratedClock, SystemClock
+from nodeagent.core.codes import LINK_DOWN, UBOE_PORT_DOWN
+from nodeagent.core.errors import LibraryError
+from nodeagent.core.model import ChipId, Family, Inventory
+from nodeagent.core.observation import ChipCodes, FaultOccurred, FaultRecovered, InventorySeen, Observation, PortsDown
+from nodeagent.core.telemetry import Event, EventReason
+from nodeagent.daemon.metrics import Registry
+from nodeagent.drivers.fake import FakeGatewayDriver
+from nodeagent.drivers.gateway import GatewayDriver
+from nodeagent.drivers.hccn import PortCount
+from nodeagent.drivers.hccn_text import ToolError
+from nodeagent.mock.node import MockNode
+from nodeagent.mock.spec import NodeSpec
+from nodeagent.sources.link_plan import LinkTimes
+from nodeagent.sources.links import LinkSource
+
+X = 0x80E18005
+NETWORK = "dcmi_get_device_network_health"
+LIMIT_S = 15.0
+
+
+class Session(FakeGatewayDriver):
+    """A fake session that says whether it was closed; one whose call hung lives on until it is let go."""
+
+    def __init__(self, rig: "Rig") -> None:
+        super().__init__(rig.pretended)
+        self.rig = rig
+        self.closed = False
+
+    @property
+    def ended(self) -> bool:
+        return not self.rig.undying
+
+    def open(self) -> None:
+        if self.rig.broken:
+            raise LibraryError("libdcmi.so was not found")
+        super().open()
+
+    def network_health(self, chip: ChipId) -> int:
+        with self.rig.lock:
+            self.rig.asked.append(chip.logic_id)
+            return super().network_health(chip)
+
+    def close(self) -> None:
+        self.closed = True
+        super().close()
+
+
+class Tool:
+    """hccn_tool with answers of the test."""
+
+    def __init__(self) -> None:
+        self.up = True
+        self.count = PortCount(0, 0)
+        self.broken = False
+        self.stopped = False
+
+    def link_up(self, physical_id: int) -> bool:
+        if self.broken:
+            raise ToolError("hccn_tool is busy")
+        return self.up
+
+    def ports_down(self, logic_id: int) -> PortCount:
+        self.link_up(logic_id)
+        return self.count
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+class Rig:
+    """A running source and what came out of it. Its time runs a hundred times as fast as ours."""
+
+    def __init__(self, chips: int = 2, profile: str = "a2", tool: Tool | None = None, gateway: bool = True) -> None:
+        self.clock = AcceleratedClock(100)
+        self.pretended = MockNode(NodeSpec(profile, chips=chips), SystemClock())
+        self.lock = threading.Lock()
+        self.asked: list[int] = []
+        self.sessions: list[Session] = []
+        self.broken = self.undying = False
+        self.out: list[Observation] = []
+        self.events: list[Event] = []
+        self.metrics = Registry()
+        connect = self.connect if gateway else None
+        self.source = LinkSource(connect, tool, self.clock, LinkTimes(), self.emit, self, self.metrics)
+        self.thread = threading.Thread(target=self.source.run, daemon=True)
+        self.thread.start()
+
+    def connect(self) -> GatewayDriver:
+        self.sessions.append(Session(self))
+        return self.sessions[-1]
+
+    def emit(self, observations: Sequence[Observation] | Event) -> None:
+        if isinstance(observations, Event):
+            self.events.append(observations)
+        else:
+            self.out += observations
+
+    def see(self, inventory: Inventory) -> None:
+        self.source.observe([InventorySeen(inventory, self.clock.now())])
+
+    def gateway(self, chip: int, value: int) -> None:
+        with self.lock:
+            self.pretended.set_gateway(chip, value)
+
+    def links(self) -> list[tuple[type, int]]:
+        return [(type(o), o.logic_id) for o in self.out if isinstance(o, FaultOccurred | FaultRecovered)]
+
+    def reasons(self) -> list[EventReason]:
+        return [e.reason for e in self.events]
+
+    def stop(self) -> None:
+        self.source.stop()
+        self.thread.join(LIMIT_S)
+        assert not self.thread.is_alive()
+
+
+def eventually(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + LIMIT_S
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def rigs() -> Iterator[Callable[..., Rig]]:
+    made: list[Rig] = []
+
+    def make(*args: object, **kwargs: object) -> Rig:
+        made.append(Rig(*args, **kwargs))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield make
+    for rig in made:
+        rig.stop()
+
+
+class TestPassing:
+    def test_observations_pass_in_order_and_unchanged(self, rigs: Callable[..., Rig]) -> None:
+        rig = rigs(gateway=False)
+        stream = [InventorySeen(node(), at(0)), occurred(X, 1), occurred(LINK_DOWN, 1), listed(2, X, LINK_DOWN)]
+        for observation in stream:
+            rig.source.observe([observation])
+        eventually(lambda: len(rig.out) == len(stream))
+        assert rig.out == stream
+
+    def test_a_loop_that_is_started_again_keeps_what_it_knows(self, rigs: Callable[..., Rig]) -> None:
+        rig = rigs()
+        rig.gateway(0, 2)
+        rig.see(node())
+        eventually(lambda: rig.links() == [(FaultOccurred, 0)])
+        rig.stop()
+        rig.source._stopping.clear()
+        rig.thread = threading.Thread(target=rig.source.run, daemon=True)
+        rig.thread.start()
+        rig.gateway(0, 0)
+        eventually(lambda: rig.links() == [(FaultOccurred, 0), (FaultRecovered, 0)])
+        assert rig.sessions[0].closed
+
+
+class TestGateway:
+    def test_bad_and_good_again(self, rigs: Callable[..., Rig]) -> None:
+        rig = rigs()
+        rig.see(node(chips=2))
+        rig.gateway(1, 3)
+        eventually(lambda: rig.links() == [(FaultOccurred, 1)])
+        assert rig.metrics.value("links_bad") == 1
+        rig.source.observe([ChipCodes(1, (X,), rig.clock.now())])
+        eventually(lambda: any(isinstance(o, ChipCodes) and o.codes == (X, LINK_DOWN) for o in rig.out))
+        rig.gateway(1, 6)
+        eventually(lambda: rig.links() == [(FaultOccurred, 1), (FaultRecovered, 1)])
+        assert len(rig.sessions) == 1
+        assert rig.events == []
+
+    @pytest.mark.parametrize(("family", "board"), [(Family.A310P, 0), (Family.A5, 0x03)])
+    def test_products_without_a_parameter_plane_get_no_session(
+        self, rigs: Callable[..., Rig], family: Family, board: int
+    ) -> None:
+        rig = rigs()
+        rig.see(node(family, board=board))
+        eventually(lambda: rig.out)
+        time.sleep(0.1)
+        assert rig.sessions == []
+
+    def test_switched_off(self, rigs: Callable[..., Rig]) -> None:
+        rig = rigs(gateway=False)
+        rig.gateway(0, 2)
+        rig.see(node())
+        eventually(lambda: rig.out)
+        time.sleep(0.1)
+        assert (rig.sessions, rig.links()) == ([], [])
+
+    def test_an_error_is_told_once_and_changes_nothing(self, rigs: Callable[..., Rig]) -> None:
+        rig = rigs()
+        rig.gateway(0, 2)
+        rig.see(node())
+        eventually(lambda: rig.links() == [(FaultOccurred, 0)])
+        with rig.lock:
+            rig.pretended.set_gateway(0, 0)
+            rig.pretended.fail(NETWORK, 0, -8005)
+        before = len(rig.asked)
+        eventually(lambda: len(rig.asked) > before + 3)
+        assert rig.links() == [(FaultOccurred, 0)]
+        assert rig.reasons() == [EventReason.GATEWAY_UNKNOWN]
+        with rig.lock:
+            rig.pretended.fail(NETWORK, 0, 0)
+        eventually(lambda: rig.links()[1:] == [(FaultRecovered, 0)])
+        assert rig.reasons() == [EventReason.GATEWAY_UNKNOWN, EventReason.GATEWAY_ANSWERS]
+
+    def test_not_supported_is_named_once_per_chip_and_ends_the_session(self, rigs: Callable[..., Rig]) -> None:
+        rig = rigs(profile="a2-card")
+        rig.see(node(chips=2))
+        eventually(lambda: rig.sessions and rig.sessions[0].closed)
+        time.sleep(0.15)
+        assert sorted(rig.asked) == [0, 1]
+        assert rig.reasons() == [EventReason.GATEWAY_NOT_SUPPORTED] * 2
+        assert {e.subject for e in rig.events} == {str(c) for c in node(chips=2).chips}
+        assert rig.metrics.value("gateway_unsupported_chips") == 2
+        assert len(rig.sessions) == 1
+
+    def test_a_bad_gateway_that_is_no_longer_supported_does_not_stay_for_ever(self, rigs: Callable[..., Rig]) -> None:
+        rig = rigs()
+        rig.gateway(0, 2)
+        rig.see(node())
+        eventually(lambda: rig.links() == [(FaultOccurred, 0)])
+        with rig.lock:
+            rig.pretended.fail(NETWORK, 0, -8255)
+        eventually(lambda: rig.links()[1:] == [(FaultRecovered, 0)])
+
+    def test_a_hang_costs_the_session_and_the_others_go_on(self, rigs: Callable[..., Rig]) -> None:
+        rig = rigs(chips=2)
+        rig.undying = True
+        with rig.lock:
+            rig.pretended.hang(NETWORK, 0, 1000)
+        rig.see(node(chips=2))
+        eventually(lambda: len(rig.sessions) == 2)
+        rig.gateway(1, 2)
+        eventually(lambda: rig.links() == [(FaultOccurred, 1)])
+        assert rig.asked.count(0) == 1, "no second call while the child of the first lives"
+        assert rig.sessions[0].closed
+        assert rig.reasons() == [EventReason.GATEWAY_UNKNOWN]
+        assert rig.events[0].subject == str(node().chips[0])
+        assert rig.metrics.value("gateway_sessions_lost_total") == 1
+        assert list(rig.source._hung) == [0]
+        rig.undying = False
+        eventually(lambda: not rig.source._hung)
+
+    def test_a_library_that_cannot_be_opened_is_told_once_and_tried_again(self, rigs: Callable[..., Rig]) -> None:
+        rig = rigs()
+        rig.broken = True
+        rig.see(node())
+        eventually(lambda: len(rig.sessions) == 2)
+        rig.broken = False
+        rig.gateway(0, 2)
+        eventually(lambda: rig.links() == [(FaultOccurred, 0)])
+        assert rig.reasons() == [EventReason.GATEWAY_UNKNOWN, EventReason.GATEWAY_ANSWERS]
+        assert [s.closed for s in rig.sessions] == [True, True, False]
+
+    def test_an_unforeseen_error_of_a_call_does_not_end_the_polling(
+        self, rigs: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        rig = rigs()
+
+        def broken(*_: object) -> int:
+            raise ZeroDivisionError
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Session, "network_health", broken)
+            rig.see(node())
+            eventually(lambda: rig.metrics.value("gateway_sessions_lost_total") == 1)
+        rig.gateway(0, 2)
+        eventually(lambda: rig.links() == [(FaultOccurred, 0)])
+        assert "unforeseen error of a gateway call" in caplog.text
+
+
+class TestTool:
+    def test_link_down_and_up_and_an_error_between(self, rigs: Callable[..., Rig]) -> None:
+        tool = Tool()
+        rig = rigs(tool=tool, gateway=False)
+        rig.see(node())
+        tool.up = False
+        eventually(lambda: rig.links() == [(FaultOccurred, 0)])
+        tool.broken = True
+        eventually(lambda: rig.reasons() == [EventReason.LINK_QUERY_FAILED])
+        asked = rig.metrics.value("link_queries_total", result="failed")
+        eventually(lambda: rig.metrics.value("link_queries_total", result="failed") >= asked + 1)
+        assert rig.links() == [(FaultOccurred, 0)]
+        tool.broken, tool.up = False, True
+        eventually(lambda: rig.links()[1:] == [(FaultRecovered, 0)])
+        assert rig.reasons() == [EventReason.LINK_QUERY_FAILED, EventReason.LINK_QUERY_WORKS]
+
+    def test_ports_of_a_950_refine_its_events(self, rigs: Callable[..., Rig]) -> None:
+        tool = Tool()
+        rig = rigs(tool=tool, gateway=False)
+        rig.see(node(Family.A5, board=UBOE_BOARD))
+        eventually(lambda: rig.metrics.value("link_queries_total", result="ok") >= 1)
+        tool.count = PortCount(2, 0)
+        event = FaultOccurred(0, UBOE_PORT_DOWN, None, rig.clock.now())
+        rig.source.observe([event])
+        eventually(lambda: rig.links())
+        ports, fault = rig.out[1:3]
+        assert isinstance(ports, PortsDown)
+        assert (ports.bonding, type(fault)) == (2, FaultOccurred)
+        tool.count = PortCount(0, 0)
+        rig.source.observe([FaultRecovered(0, UBOE_PORT_DOWN, rig.clock.now())])
+        eventually(lambda: len(rig.links()) == 2)
+
+    def test_stopping_stops_the_tool(self) -> None:
+        tool = Tool()
+        rig = Rig(tool=tool)
+        rig.stop()
+        assert tool.stopped
+
+
+def test_a_slow_engine_makes_the_chip_source_wait(rigs: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The inbox is bounded: what cannot be taken in stays in the driver's ring and is repaired by a full query."""
+    rig, gate, put = rigs(gateway=False), threading.Event(), []
+    monkeypatch.setattr(rig.source, "_emit", lambda _: gate.wait(LIMIT_S))
+
+    def feed() -> None:
+        for number in range(1000):
+            rig.source.observe([recovered(X, number)])
+            put.append(number)
+
+    feeder = threading.Thread(target=feed, daemon=True)
+    feeder.start()
+    eventually(lambda: len(put) >= 256)
+    time.sleep(0.1)
+    assert len(put) <= 258
+    gate.set()
+    feeder.join(LIMIT_S)
+    assert len(put) == 1000
