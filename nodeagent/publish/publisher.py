@@ -34,6 +34,8 @@ _LOG = logging.getLogger(__name__)
 _OBJECT = "device_info"
 _AFTER_EDIT_MS = 200
 """Time for the policy to take in an operator's edit before the object is written again."""
+_CONFLICTS_IN_A_ROW = 3
+"""More changes by others than this between two writes of ours are a failure, with its growing pauses."""
 _AFTER_ERROR_S = 30.0
 """Pause after an error that nobody foresaw; a new view ends it."""
 
@@ -111,6 +113,7 @@ class Publisher:
         self._generation: int | None = None
         self._edit_period_s: float | None = None
         self._edit_check_ms = 0
+        self._conflicts = 0
         self._last_success: Instant | None = None
         self._status = PublisherStatus(False, None, None, 0, "")
 
@@ -244,8 +247,12 @@ class Publisher:
         try:
             self._target.write(obj)
         except ObjectChanged as change:
-            self._book.postponed(now, _AFTER_EDIT_MS)
             self._see_edit(change.obj)
+            self._conflicts += 1
+            if self._conflicts > _CONFLICTS_IN_A_ROW:
+                self._fail(f"{change.sentence} {self._conflicts} times in a row", change.hint)
+            else:
+                self._book.postponed(now, _AFTER_EDIT_MS)
             return
         except PublishError as error:
             self._fail(error.sentence, error.hint)
@@ -256,6 +263,7 @@ class Publisher:
     def _succeed(self, submission: _Submission, rendered: Rendered) -> None:
         at = self._clock.now()
         failures = self._book.failures
+        self._conflicts = 0
         generation = self._book.taken(at)
         self._last_success = at
         self._problem = ""

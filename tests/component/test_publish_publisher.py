@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from contract.data.device_info.cases import VIEWS, golden
 from kit.fake_api import Answer, fake_api
 
@@ -62,6 +63,12 @@ class MemoryTarget:
     def describe(self) -> str:
         return "memory"
 
+    def edited(self, namespace: str, name: str) -> dict[str, object] | None:
+        return None
+
+    def edit_period_s(self, waiting: bool) -> float | None:
+        return None
+
 
 class Telemetry(NullTelemetry):
     """Remembers Events and metrics."""
@@ -97,9 +104,27 @@ class House:
         self.acknowledged: list[int] = []
         self.on_acknowledged: Callable[[int, Instant], None] = lambda _generation, _at: None
         self.changed = threading.Condition()
+        self.fields: list[tuple[frozenset[int], int]] = []
         self.publisher = Publisher(
-            self.target, "worker-1", SystemClock(), self._acknowledge, self.telemetry, self.telemetry, parameters
+            self.target,
+            "worker-1",
+            SystemClock(),
+            self._acknowledge,
+            self._manual_field,
+            self.telemetry,
+            self.telemetry,
+            parameters,
         )
+
+    def _manual_field(self, physical_ids: frozenset[int], generation: int) -> None:
+        with self.changed:
+            self.fields.append((physical_ids, generation))
+            self.changed.notify_all()
+
+    def wait_for_field(self) -> tuple[frozenset[int], int]:
+        with self.changed:
+            assert self.changed.wait_for(lambda: self.fields, LIVENESS_S)
+            return self.fields[-1]
 
     def _acknowledge(self, generation: int, at: Instant) -> None:
         with self.changed:
@@ -407,3 +432,58 @@ def test_from_view_to_server_through_an_outage(tmp_path: Path, monkeypatch: pyte
         target.close()
         assert _case(api.objects[NAMESPACE, NAME]["data"]) == "A4"
         assert house.telemetry.events == [EventReason.PUBLISH_FAILED, EventReason.PUBLISH_RECOVERED]
+
+
+def _edit(path: Path, field: str) -> None:
+    """What an operator does with an editor: a new file in place of the old one."""
+    obj = yaml.safe_load(path.read_text())
+    obj["data"]["ManuallySeparateNPU"] = field
+    temporary = path.with_suffix(".edit")
+    temporary.write_text(yaml.safe_dump(obj))
+    temporary.replace(path)
+
+
+def test_an_edit_of_the_file_is_seen_without_a_write_and_then_overwritten(tmp_path: Path) -> None:
+    """Decision 19: lifting without a cluster."""
+    house = House(DirectoryTarget(tmp_path))
+    house.publisher.start()
+    house.publisher.submit(view("A6", 7))
+    house.wait_for(7)
+    file = tmp_path / NAMESPACE / f"{NAME}.yaml"
+    written = file.read_text()
+    _edit(file, "")
+    assert house.wait_for_field() == (frozenset(), 7)
+    with house.changed:  # nobody lifted anything here, so the same content comes back
+        house.changed.wait_for(lambda: yaml.safe_load(file.read_text())["data"]["ManuallySeparateNPU"], LIVENESS_S)
+    house.publisher.stop(LIVENESS_S)
+    assert yaml.safe_load(file.read_text())["data"]["ManuallySeparateNPU"] == "Ascend910-1"
+    assert written != file.read_text()
+
+
+def test_an_edit_just_before_a_write_is_read_first(tmp_path: Path) -> None:
+    target = DirectoryTarget(tmp_path)
+    house = House(target)
+    house.publisher.start()
+    house.publisher.submit(view("A6", 7))
+    house.wait_for(7)
+    _edit(tmp_path / NAMESPACE / f"{NAME}.yaml", "")
+    house.publisher.submit(view("A1", 8))
+    assert house.wait_for_field() == (frozenset(), 7)
+    house.wait_for(8)
+    house.publisher.stop(LIVENESS_S)
+
+
+def test_an_edit_in_the_cluster_is_read_before_it_is_overwritten(tmp_path: Path) -> None:
+    """Device-info 8: the operator's edit between our read and our write is not lost."""
+    with fake_api() as api:
+        house = House(KubernetesTarget(api.kubeconfig(tmp_path)))
+        house.publisher.start()
+        house.publisher.submit(view("A6", 7))
+        house.wait_for(7)
+        obj = {"metadata": {"namespace": NAMESPACE, "name": NAME}, "data": {"ManuallySeparateNPU": ""}}
+        api.put_object(obj)
+        house.publisher.submit(view("A1", 8))
+        assert house.wait_for_field() == (frozenset(), 7)
+        house.wait_for(8)
+        house.publisher.stop(LIVENESS_S)
+        assert EventReason.PUBLISH_FAILED not in house.telemetry.events
