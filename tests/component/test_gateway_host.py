@@ -26,7 +26,6 @@ from nodeagent.sources.link_plan import LinkTimes
 from nodeagent.sources.links import LinkSource
 from nodeagent.sources.plan import ChipTimes
 
-TREE = Path(__file__).resolve().parents[2]
 NETWORK = "dcmi_get_device_network_health"
 X = 0x80E18005
 LIMIT_S = 20.0
@@ -176,31 +175,32 @@ class TestHost:
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
-def test_a_library_without_the_function_does_not_support_it(tmp_path: Path) -> None:
-    library = tmp_path / "libdcmi.so"
-    source = TREE / "tests/native/burst_library.c"
-    include = ["-I", str(TREE / "native/include"), "-I", str(TREE / "native/shim")]
-    words = [
-        "cc",
-        "-std=c11",
-        "-D_GNU_SOURCE",
-        "-shared",
-        "-fPIC",
-        *include,
-        str(source),
-        "-o",
-        str(library),
-        "-pthread",
-    ]
-    subprocess.run(words, check=True)
-    host = HostedGateway(DcmiSettings(str(library), trust=True), LIMIT_S, Reaper())
-    try:
-        host.open()
+class TestOddLibraries:
+    @pytest.fixture
+    def session_with(self, tmp_path: Path) -> Iterator[Callable[[str], HostedGateway]]:
+        """A session with a library of a C text."""
+        made: list[HostedGateway] = []
+
+        def make(text: str) -> HostedGateway:
+            library, source = tmp_path / "libdcmi.so", tmp_path / "dcmi.c"
+            source.write_text("int dcmi_init(void) { return 0; }\n" + text)
+            subprocess.run(["cc", "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
+            made.append(HostedGateway(DcmiSettings(str(library), trust=True), LIMIT_S, Reaper()))
+            made[0].open()
+            return made[0]
+
+        yield make
+        made[0].close()
+
+    def test_one_without_the_function_does_not_support_it(self, session_with: Callable[[str], HostedGateway]) -> None:
         with pytest.raises(AnswerError, match=f"{NETWORK} returned -99998") as caught:
-            host.network_health(ChipId(0, 0, 0, 0))
+            session_with("").network_health(ChipId(0, 0, 0, 0))
         assert caught.value.kind is AnswerKind.NOT_SUPPORTED
-    finally:
-        host.close()
+
+    def test_one_that_writes_no_answer_gives_none(self, session_with: Callable[[str], HostedGateway]) -> None:
+        session = session_with(f"int {NETWORK}(int c, int d, int *r) {{ (void)c; (void)d; (void)r; return 0; }}")
+        with pytest.raises(AnswerDamaged, match="a result of -1"):
+            session.network_health(ChipId(0, 0, 0, 0))
 
 
 class TestBesideTheChips:

@@ -318,6 +318,13 @@ class TestPorts:
         ]
         assert plan.take([listed(301)], at(301)) == [listed(301, UB_PORT_DOWN, UBOE_PORT_DOWN)]
 
+    def test_a_list_that_differs_from_the_last_word_asks_for_a_count(self) -> None:
+        plan = self.bonded()
+        plan.take([listed(10, X)], at(10))
+        assert plan.next_due_ms() == 300_000
+        plan.take([listed(20, X, UBOE_PORT_DOWN)], at(20))
+        assert plan.next_due_ms() == 20_000
+
     def test_a_bad_gateway_keeps_the_bare_code_when_the_ports_are_back(self) -> None:
         plan = self.bonded()
         plan.on_gateway(0, BAD, at(1))

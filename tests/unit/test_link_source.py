@@ -43,6 +43,7 @@ class Session(FakeGatewayDriver):
     def open(self) -> None:
         if self.rig.broken:
             raise LibraryError("libdcmi.so was not found")
+        assert self.rig.gate.wait(LIMIT_S)
         super().open()
 
     def network_health(self, chip: ChipId) -> int:
@@ -87,6 +88,8 @@ class Rig:
         self.asked: list[int] = []
         self.sessions: list[Session] = []
         self.broken = self.undying = False
+        self.gate = threading.Event()
+        self.gate.set()
         self.out: list[Observation] = []
         self.events: list[Event] = []
         self.metrics = Registry()
@@ -165,6 +168,19 @@ class TestPassing:
         rig.gateway(0, 0)
         eventually(lambda: rig.links() == [(FaultOccurred, 0), (FaultRecovered, 0)])
         assert rig.sessions[0].closed
+
+    def test_a_session_that_opened_for_an_earlier_run_is_closed(self, rigs: Callable[..., Rig]) -> None:
+        rig = rigs()
+        rig.gate.clear()
+        rig.see(node())
+        eventually(lambda: rig.sessions)
+        rig.stop()
+        rig.source._stopping.clear()
+        rig.thread = threading.Thread(target=rig.source.run, daemon=True)
+        rig.thread.start()
+        rig.gate.set()
+        eventually(lambda: len(rig.sessions) == 2 and rig.asked.count(0) >= 3)
+        assert [s.closed for s in rig.sessions] == [True, False]
 
 
 class TestGateway:
