@@ -93,6 +93,7 @@ def _chip_json(chip: ChipView, found: Look, table: FaultTable) -> dict[str, Any]
         "why_silent": found.silent.get(names.logic_id),
         "healthy": chip.healthy,
         "network_healthy": chip.network_healthy,
+        "suppressed": list(chip.suppressed),
         "level": max(chip.chip_level, chip.network_level).text,
         "faults": [
             {"code": f.text, "name": _name(f, table), "level": f.level.text, "plane": f.plane.value, "known": f.known}
@@ -113,7 +114,8 @@ def as_text(found: Look, table: FaultTable) -> str:
             rows.append((*start, "unknown", "-", found.silent[ids.logic_id]))
             continue
         level = max(chip.chip_level, chip.network_level).text
-        lines = [f"{f.text} {f.level.text}: {_name(f, table)}" for f in chip.faults] or ["-"]
+        lines = [f"{f.text} {f.level.text}: {_name(f, table)}" for f in chip.faults]
+        lines = [*lines, *(f"suppressed: {text}" for text in chip.suppressed)] or ["-"]
         rows.append((*start, _health(chip), level, lines[0]))
         rows += [("", "", "", "", "", "", line) for line in lines[1:]]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]

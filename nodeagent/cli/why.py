@@ -98,6 +98,7 @@ def as_text(report: dict[str, Any]) -> str:
         lines.append(f"  {rule['code']} {rule['kind']}: {rule['state']}{left}; {effect}")
         if rule["rule"]:
             lines.append(f"    {rule['rule']}{where}")
+    lines += [f"suppressed by the site: {text}" for text in report["suppressed"]]
     lines.append("published" if report["fields"] else "published: nowhere")
     lines += [f"  {key}: {what}" for key, what in report["fields"].items()]
     configured = report["configuration"]

@@ -148,7 +148,8 @@ class ChipView:
     """One chip as it will be published.
 
     faults: in order of arrival; hyper-plane codes count as chip faults. vnpus: full names of the vNPUs cut from
-    this chip, empty for a whole chip. silent_since_ms: Unix ms since when the chip gives no answer, None = it does.
+    this chip, empty for a whole chip. suppressed: present codes that the site does not want reported, with reason.
+    silent_since_ms: Unix ms since when the chip gives no answer, None = it does.
     """
 
     chip: ChipId
@@ -162,6 +163,7 @@ class ChipView:
     manually_separated: bool = False
     reasons: tuple[Reason, ...] = ()
     vnpus: tuple[str, ...] = ()
+    suppressed: tuple[str, ...] = ()
     silent_since_ms: int | None = None
 
 

@@ -212,6 +212,7 @@ class CoreLoop:
             if level is not Level.NORMAL:
                 self._metrics.set("faults", counts[level], level=level.text)
         self._metrics.set("chips", len(view.chips))
+        self._metrics.set("faults_suppressed", sum(len(c.suppressed) for c in view.chips))
         self._metrics.set("chips_silent", sum(c.silent_since_ms is not None for c in view.chips))
         self._metrics.set("chips_unhealthy", sum(not c.healthy for c in view.chips), plane=Plane.CHIP.value)
         self._metrics.set("chips_unhealthy", sum(not c.network_healthy for c in view.chips), plane=Plane.NETWORK.value)

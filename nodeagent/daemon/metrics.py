@@ -54,6 +54,7 @@ DECLARED: dict[str, Declaration] = {
     "gateway_unsupported_chips": Declaration(_G, "Chips that are not asked because they have no gateway detection."),
     "link_queries_total": Declaration(_C, "Questions to hccn_tool by result.", ("result",)),
     "links_bad": Declaration(_G, "Chips whose link is bad by event, query or gateway."),
+    "faults_suppressed": Declaration(_G, "Present fault codes that the site does not want reported."),
     "loop_restarts_total": Declaration(_C, "Restarts of a supervised loop after an unforeseen error.", ("loop",)),
     "notices_dropped_total": Declaration(_C, "Once-only codes that no target acknowledged in time."),
     "publish_foreign_changes_total": Declaration(_C, "Changes of our object by somebody else.", ("object",)),

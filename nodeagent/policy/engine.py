@@ -44,6 +44,7 @@ def step(state: NodeState, observations: Sequence[Observation], now: Instant, co
     work.release_held()
     work.run_rules()
     work.end_notices()
+    work.end_suppressions()
     return _finish(work)
 
 
@@ -80,6 +81,7 @@ def _finish(work: Work) -> Step:
         complete=work.complete,
         generation=generation,
         acknowledged=work.acknowledged,
+        judged_wall_ms=work.now.wall_ms,
         view=view,
     )
     fresh = view if generation != before.generation else None
@@ -101,5 +103,5 @@ def _judge(work: Work) -> dict[int, ChipView]:
     for logic_id in work.dirty:
         chip = work.chips[logic_id]
         used = chip.chip.physical_id in work.in_use
-        views[logic_id] = judge_chip(chip, family, used, work.config.table)
+        views[logic_id] = judge_chip(chip, family, used, work.config.table, work.now.wall_ms)
     return views

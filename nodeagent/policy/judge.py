@@ -6,6 +6,7 @@ from nodeagent.core.instant import Instant
 from nodeagent.core.levels import Level, Plane, Severity, plane_of
 from nodeagent.core.model import ChipView, Family, FaultView, Reason
 from nodeagent.policy.state import ActiveFault, ChipState, Notice, Why
+from nodeagent.policy.table_records import Suppression
 
 AUTOFILL_TEXT = "AutofillFaultCode"
 """Stands for the code of a manual separation whose code is not known any more (device-info 6.2)."""
@@ -36,14 +37,26 @@ class Levels(Protocol):
     def text_of(self, code: int) -> str:
         """Upper-case spelling for publication."""
 
+    @property
+    def suppressions(self) -> tuple[Suppression, ...]:
+        """What the site does not want reported, ended ones included."""
 
-def judge_chip(chip: ChipState, family: Family, used: bool, levels: Levels) -> ChipView:
-    """Level every code on its own (R3), put the upgrade reasons on top, then take the maximum of each plane (3.5)."""
-    shown: list[FaultView] = [_fault_view(fault, levels) for fault in chip.faults.values()]
-    shown += [_fault_view(note, levels) for code, note in chip.notices.items() if code not in chip.faults]
+
+def judge_chip(chip: ChipState, family: Family, used: bool, levels: Levels, wall_ms: int) -> ChipView:
+    """Level every code on its own (R3), put the upgrade reasons on top, then take the maximum of each plane (3.5).
+
+    A code that the site suppresses now (decision 13) is left out of everything and named in `suppressed`.
+    wall_ms: Unix ms of now, for the end dates of suppressions.
+    """
+    hidden = {s.code: s for s in levels.suppressions if s.applies(chip.chip.physical_id, wall_ms)}
+    present = {*chip.faults, *chip.notices, *(w.code for w in chip.reasons)}
+    reasons = {w: at for w, at in chip.reasons.items() if w.code not in hidden}
+    shown: list[FaultView] = [_fault_view(fault, levels) for code, fault in chip.faults.items() if code not in hidden]
+    notices = (n for code, n in chip.notices.items() if code not in chip.faults and code not in hidden)
+    shown += [_fault_view(note, levels) for note in notices]
     network = max((f.level for f in shown if f.plane is Plane.NETWORK), default=Level.NORMAL)
     board = max((f.level for f in shown if f.plane is not Plane.NETWORK), default=Level.NORMAL)
-    for why in chip.reasons:
+    for why in reasons:
         if why.code is not None and plane_of(why.code) is Plane.NETWORK:
             network = max(network, why.level)
         else:
@@ -56,8 +69,9 @@ def judge_chip(chip: ChipState, family: Family, used: bool, levels: Levels) -> C
         healthy=is_healthy(board, used),
         network_healthy=not family.has_network_plane or network <= Level.NOT_HANDLE,
         used=used,
-        manually_separated=chip.manual is not None,
-        reasons=tuple(sorted((_reason(w, at, levels) for w, at in chip.reasons.items()), key=_order)),
+        manually_separated=chip.manual is not None and any(w.level is Level.MANUALLY_SEPARATE for w in reasons),
+        reasons=tuple(sorted((_reason(w, at, levels) for w, at in reasons.items()), key=_order)),
+        suppressed=tuple(f"{s.text} until {s.until}: {s.reason}" for c, s in sorted(hidden.items()) if c in present),
         silent_since_ms=None if chip.silent_since is None else chip.silent_since.wall_ms,
     )
 

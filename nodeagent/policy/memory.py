@@ -10,9 +10,10 @@ from typing import Any
 from nodeagent.core.instant import Instant
 from nodeagent.core.levels import Level, Severity
 from nodeagent.core.model import UpgradeType
+from nodeagent.core.observation import FaultNoticed, FaultOccurred, FaultRecovered
 from nodeagent.policy.duration import DurationState
 from nodeagent.policy.frequency import FrequencyState
-from nodeagent.policy.state import ActiveFault, ChipState, Manual, NodeState, Why
+from nodeagent.policy.state import ActiveFault, ChipState, CodeFact, Manual, NodeState, Why
 
 VERSION = 1
 MAX_EDGES = 200
@@ -55,10 +56,18 @@ def recall(chip: ChipState, memory: Mapping[str, object], at: Instant, same_boot
         code, severity, since = _list(entry, 3)
         known = None if severity is None else Severity(severity)
         active[int(code)] = ActiveFault(int(code), moment(since), known, entered=0)
+    held: list[CodeFact] = []
+    for entry in _list(memory.get("held", [])):
+        kind, code, severity, since = _list(entry, 4)
+        known = None if severity is None else Severity(severity)
+        held.append(_fact(str(kind), chip.chip.logic_id, int(code), known, moment(since)))
+    triggers = {int(code): moment(since) for code, since in (_list(e, 2) for e in _list(memory.get("triggers", [])))}
+    associated = {int(code) for code in _list(memory.get("associated", []))}
     manual = memory.get("manual")
     if manual not in (None, "known", "new"):
         raise ValueError(f"manual is {manual!r}")
     chip.faults, chip.recalled = active, True
+    chip.held, chip.triggers, chip.associated = held, triggers, associated
     chip.reasons, chip.frequency, chip.duration = reasons, frequency, duration
     chip.manual = None if manual is None else Manual(0 if manual == "known" else 1)
 
@@ -74,15 +83,40 @@ def _chip(chip: ChipState, acknowledged: int) -> dict[str, Any]:
             [code, [_moment(o) for o in s.occurrences], _maybe(s.last_fault), _maybe(s.last_recover)]
             for code, s in chip.frequency.items()
         ]
-    if chip.duration:
+    running = {code: s for code, s in chip.duration.items() if s.timed_out or s.edges}
+    if running:
         found["duration"] = [
             [code, s.timed_out, [[_moment(at), up] for at, up in s.edges[:MAX_EDGES]], _maybe(s.alarm)]
-            for code, s in chip.duration.items()
-            if s.timed_out or s.edges
+            for code, s in running.items()
         ]
+    if chip.held:
+        found["held"] = [_held(fact) for fact in chip.held]
+    if chip.triggers:
+        found["triggers"] = [[code, _moment(at)] for code, at in chip.triggers.items()]
+    if chip.associated:
+        found["associated"] = sorted(chip.associated)
     if chip.manual is not None:
         found["manual"] = "known" if chip.manual.entered <= acknowledged else "new"
     return found
+
+
+_KINDS: dict[str, type[CodeFact]] = {"occurred": FaultOccurred, "recovered": FaultRecovered, "noticed": FaultNoticed}
+
+
+def _held(fact: CodeFact) -> list[Any]:
+    kind = next(name for name, made in _KINDS.items() if type(fact) is made)
+    severity = None if isinstance(fact, FaultRecovered) else fact.severity
+    return [kind, fact.code, severity, _moment(fact.at)]
+
+
+def _fact(kind: str, logic_id: int, code: int, severity: Severity | None, at: Instant) -> CodeFact:
+    if kind == "recovered":
+        return FaultRecovered(logic_id, code, at)
+    if kind == "noticed":
+        return FaultNoticed(logic_id, code, severity, at)
+    if kind != "occurred":
+        raise ValueError(f"a fact that waits has no kind {kind!r}")
+    return FaultOccurred(logic_id, code, severity, at)
 
 
 def _moment(at: Instant) -> list[int]:

@@ -128,7 +128,7 @@ class ChipState:
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """Everything the engine knows. `NodeState()` is the start."""
+    """Everything the engine knows. `NodeState()` is the start. judged_wall_ms: Unix ms of the last step."""
 
     inventory: Inventory | None = None
     chips: Mapping[int, ChipState] = field(default_factory=dict)
@@ -138,6 +138,7 @@ class NodeState:
     complete: bool = False
     generation: int = 0
     acknowledged: int = 0
+    judged_wall_ms: int = 0
     view: NodeView | None = None
 
 

@@ -71,8 +71,8 @@ def explain_chip(state: NodeState, logic_id: int, config: Configuration, now: In
     return ChipWhy(
         name=device_name(family, chip.chip.physical_id),
         view=view,
-        codes=tuple(_codes(chip, config)),
-        rules=tuple(_duration(chip, config, now)) + tuple(_frequency(chip, config, now)),
+        codes=tuple(_codes(chip, view, config)),
+        rules=tuple(r for r in [*_duration(chip, config, now), *_frequency(chip, config, now)] if _counts(r, view)),
         fields=tuple(_fields(view, family)),
         version=config.version,
         layers=config.layers,
@@ -107,6 +107,7 @@ def as_json(report: ChipWhy) -> dict[str, Any]:
         "network_healthy": view.network_healthy,
         "used": view.used,
         "silent_since_ms": view.silent_since_ms,
+        "suppressed": list(view.suppressed),
         "codes": [
             {
                 "code": code.text,
@@ -137,11 +138,12 @@ def as_json(report: ChipWhy) -> dict[str, Any]:
     }
 
 
-def _codes(chip: ChipState, config: Configuration) -> list[CodeWhy]:
+def _codes(chip: ChipState, view: ChipView, config: Configuration) -> list[CodeWhy]:
     found = []
     shown: list[ActiveFault | Notice] = list(chip.faults.values())
     shown += [n for c, n in chip.notices.items() if c not in chip.faults]
-    for fault in shown:
+    visible = {f.code for f in view.faults}
+    for fault in (f for f in shown if f.code in visible):
         decision = config.table.level_of(fault.code, fault.severity)
         record = config.table.lookup(fault.code)
         carried = fault.carried if isinstance(fault, ActiveFault) else None
@@ -203,6 +205,11 @@ def _frequency(chip: ChipState, config: Configuration, now: Instant) -> list[Rul
         text = "raised; " + ("an operator can lift it" if due is None else "released by itself when quiet long enough")
         found.append(_rule(code, config, "frequency", says, str(rule.place), text, stands.level, left, True))
     return found
+
+
+def _counts(rule: RuleWhy, view: ChipView) -> bool:
+    """A rule on a suppressed code raises nothing and is not shown; the code itself is named as suppressed."""
+    return not any(text.startswith(f"{rule.text} ") for text in view.suppressed)
 
 
 def _rule(

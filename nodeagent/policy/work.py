@@ -279,10 +279,17 @@ class Work:
                     raises.left(mine, note.code, self.now, self.config.rules)
                     self._tell(ChangeKind.NOTICE_DROPPED, self.now, logic_id, note.code, "never acknowledged")
 
+    def end_suppressions(self) -> None:
+        """A suppression that ended since the last step: its chips are judged again (decision 13)."""
+        began_ms, ended_ms = self.before.judged_wall_ms, self.now.wall_ms
+        if any(began_ms < s.until_ms <= ended_ms for s in self.config.table.suppressions):
+            self.dirty.update(self.chips)
+
     def wake_mono_ms(self) -> int | None:
         """When something ends by itself next: a notice, a wait for a cause, a rule."""
         rules = self.config.rules
-        times: list[int] = []
+        ends = (s.until_ms - self.now.wall_ms for s in self.config.table.suppressions)
+        times = [self.now.mono_ms + left_ms for left_ms in ends if left_ms > 0]
         for chip in self.chips.values():
             times += [n.until_mono_ms for n in chip.notices.values()]
             times += special.held_until(chip, rules)
