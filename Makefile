@@ -37,7 +37,7 @@ check: build ## linter, types, layers, C warnings, sanitizers, generated documen
 	mypy
 	lint-imports --no-cache
 	@nodeagent config docs | diff - docs/configuration.md || { echo "docs/configuration.md is old: make docs"; exit 1; }
-	@nodeagent table lint fault_codes/chip.yaml fault_codes/link.yaml
+	@nodeagent table lint fault_codes/chip.yaml fault_codes/link.yaml fault_codes/rules.yaml
 	tools/sanitize.sh
 
 sanitize: ## stress the shim under AddressSanitizer and ThreadSanitizer

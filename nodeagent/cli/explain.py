@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from typing import cast
 from unicodedata import east_asian_width
 
+from nodeagent.cli.documents import configuration_of
 from nodeagent.core.codes import parse_code
-from nodeagent.core.errors import TableError, UnknownCodeError
-from nodeagent.core.files import SHIPPED_TABLES, VOCABULARY, read_shipped, read_text
-from nodeagent.policy.table import FaultTable, load_table
+from nodeagent.core.errors import UnknownCodeError
+from nodeagent.core.files import VOCABULARY, read_shipped
+from nodeagent.policy.table import FaultTable
 from nodeagent.policy.table_facts import Facts, facts_of
 from nodeagent.policy.unknown import decode
 from nodeagent.policy.vocabulary import load_vocabulary
@@ -58,9 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     Raises TableError when a table cannot be read or is wrong. A text that is no code is one sentence on stderr.
     """
-    documents = [read_shipped(name) for name in SHIPPED_TABLES]
-    documents += [(path, read_text(path, error=TableError)) for path in arguments.site_file]
-    table, warnings = load_table(documents)
+    config, warnings = configuration_of(arguments.site_file, texts=True)
+    table = config.table
     vocabulary = load_vocabulary(*read_shipped(VOCABULARY))
     status = KNOWN
     explained: list[Facts] = []

@@ -2,10 +2,12 @@
 
 import argparse
 import json
+from pathlib import Path
 
 from nodeagent.cli.documents import SHIPPED, configuration_of
-from nodeagent.core.levels import Level
-from nodeagent.policy.table_diff import Differences, LevelChange, differences
+from nodeagent.core.levels import Level, Severity
+from nodeagent.daemon.socket_api import ask
+from nodeagent.policy.table_diff import ActiveCode, Differences, Effect, LevelChange, differences, effects
 
 SAME, DIFFERENT = 0, 1
 """Exit codes; 2 when something cannot be read or is refused."""
@@ -37,6 +39,9 @@ def register(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument(
         "--site-file", action="append", default=[], metavar="FILE", help="site file below both; may be repeated"
     )
+    parser.add_argument(
+        "--socket", metavar="PATH", help="of a running daemon: say too what NEW would do to its chips now"
+    )
     parser.add_argument("--output", choices=("text", "json"), default="text", help="form of the answer (text)")
     parser.set_defaults(run=run)
 
@@ -46,11 +51,40 @@ def run(arguments: argparse.Namespace) -> int:
     old, _ = configuration_of([*arguments.site_file, arguments.old])
     new, _ = configuration_of([*arguments.site_file, arguments.new])
     found = differences(old, new)
+    chips = None if arguments.socket is None else effects(_active(Path(arguments.socket)), old, new)
     if arguments.output == "json":
-        print(json.dumps(as_data(found), ensure_ascii=False, indent=2))
+        data = as_data(found)
+        if chips is not None:
+            data["chips"] = [_effect_data(effect) for effect in chips]
+        print(json.dumps(data, ensure_ascii=False, indent=2))
     else:
-        print("\n".join(as_lines(found)))
+        print("\n".join([*as_lines(found), *([] if chips is None else _effect_lines(chips))]))
     return SAME if found.none else DIFFERENT
+
+
+def _active(socket: Path) -> list[ActiveCode]:
+    """The codes that the daemon's chips have now. Raises SocketError when it does not answer."""
+    return [
+        ActiveCode(f"chip {chip['logic_id']}", code, None if severity is None else Severity(severity))
+        for chip in ask(socket, ask="chips")
+        for code, severity in chip["codes"]
+    ]
+
+
+def _effect_lines(chips: tuple[Effect, ...]) -> list[str]:
+    """What would change on the chips of the running daemon, for people."""
+    if not chips:
+        return ["no chip of the running daemon would change"]
+    lines = ["on the chips of the running daemon, rules and upgrades apart:"]
+    for effect in chips:
+        codes = ", ".join(f"{c.text} {c.before.text} => {c.after.text}" for c in effect.codes)
+        lines.append(f"  {effect.chip}: {codes}")
+    return lines
+
+
+def _effect_data(effect: Effect) -> dict[str, object]:
+    codes = [{"code": c.text, "before": c.before.text, "after": c.after.text} for c in effect.codes]
+    return {"chip": effect.chip, "codes": codes}
 
 
 def as_lines(found: Differences) -> list[str]:

@@ -10,7 +10,7 @@ from nodeagent.core.clock import Clock, SystemClock
 from nodeagent.core.errors import ReadBackError
 from nodeagent.core.observation import CarriedOver, Observation
 from nodeagent.core.settings import Settings
-from nodeagent.daemon.build import book_parameters, connect_dcmi
+from nodeagent.daemon.build import book_parameters, configuration_places, connect_dcmi, target_of
 from nodeagent.daemon.core_loop import CoreLoop
 from nodeagent.daemon.logs import LogEvents
 from nodeagent.daemon.metrics import Registry
@@ -25,12 +25,14 @@ from nodeagent.publish.publisher import Publisher, ReadBack
 from nodeagent.publish.targets import Target
 from nodeagent.render.operator_fields import manual_ids, upgrade_reasons
 from nodeagent.sources.chips import ChipSource
+from nodeagent.sources.configuration import ConfigSource
 from nodeagent.sources.plan import ChipTimes
 
 log = logging.getLogger("nodeagent.daemon")
 
 READ_BACK_PAUSES_S = (1.0, 2.0, 5.0, 10.0, 30.0)
 METRICS_PERIOD_S = 300.0
+FIRST_CONFIGURATION_S = 15.0
 STOP_LOOP_S = 0.4
 STOP_PUBLISHER_S = 0.6
 
@@ -98,11 +100,26 @@ class Daemon:
             self._reaper.alive,
         )
 
+        places = configuration_places(settings)
+        # A target of its own, because one thread uses a target.
+        reader = target_of(settings) if places.config_map is not None else None
+        self._configuration = ConfigSource(
+            layers.shipped,
+            layers.in_force,
+            layers.site,
+            places,
+            reader,
+            self.core.configure,
+            self._events,
+            self.metrics,
+            settings.faults.reload_period_s,
+        )
         self._socket = SocketApi(Path(own.socket), self.core, clock) if own.socket else None
 
     def start(self) -> None:
         """Start everything. Publishing begins when the last published object was read and every chip was asked."""
         self._supervisor.start(Loop("core", self.core.run, self.core.stop))
+        self._supervisor.start(Loop("configuration", self._configuration.run, self._configuration.stop))
         threading.Thread(target=self._restore, name="restore", daemon=True).start()
         self._supervisor.start(Loop("chips", self._source.run, self._source.stop))
         if self._socket is not None:
@@ -122,7 +139,12 @@ class Daemon:
         self.core.submit(observations)
 
     def _restore(self) -> None:
-        """Read our last published object until that succeeds; detection does not wait for it, publishing does."""
+        """Read our last published object until that succeeds; detection does not wait for it, publishing does.
+
+        The cluster's configuration is waited for too, so that nothing is published at levels that it changes.
+        """
+        if not self._configuration.wait_first(FIRST_CONFIGURATION_S):
+            log.warning("configuration is not read yet, publishing begins with what is in force")
         failures = 0
         while not self._stopping.is_set():
             try:

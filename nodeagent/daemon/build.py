@@ -15,6 +15,7 @@ from nodeagent.policy.table import Document
 from nodeagent.policy.table_records import Finding
 from nodeagent.publish.book import BookParameters
 from nodeagent.publish.targets import Target
+from nodeagent.sources.configuration import ConfigPlaces
 
 
 def shipped() -> Configuration:
@@ -67,6 +68,22 @@ def target_of(settings: Settings) -> Target:
     from nodeagent.publish.kubernetes import KubernetesTarget
 
     return KubernetesTarget(publish.kubeconfig or None)
+
+
+def configuration_places(settings: Settings) -> ConfigPlaces:
+    """Where the layers of the configuration lie. Raises SettingsError for a ConfigMap that is not named."""
+    faults = settings.faults
+    config_map = None
+    if faults.config_map and settings.publish.target != "stdout":
+        namespace, _, name = faults.config_map.partition("/")
+        if not namespace or not name or "/" in name:
+            raise SettingsError(f"faults.config_map must be NAMESPACE/NAME, not {faults.config_map!r}")
+        config_map = (namespace, name)
+    return ConfigPlaces(
+        Path(faults.site_file) if faults.site_file else None,
+        Path(faults.config_dir) if faults.config_dir else None,
+        config_map,
+    )
 
 
 def book_parameters(settings: Settings) -> BookParameters:
