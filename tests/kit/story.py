@@ -5,6 +5,7 @@ file (through its JSON text) and the pretended hardware. Shared by the tests and
 """
 
 import json
+import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
@@ -54,11 +55,12 @@ class Run:
     late_write: bool = False
     published: dict[str, str] = field(default_factory=dict)
     state_file: str = "{}"
+    before_lift: str = ""
     hardware: dict[int, None] = field(default_factory=dict)
     bench: Bench = field(default_factory=lambda: Bench(rules=DEFAULTS, begin_s=0))
 
-    def play(self) -> str:
-        """Play to the end; what is published then, times apart."""
+    def play(self) -> tuple[str, str]:
+        """Play to the end; what is published just before the lift and at the end, times apart."""
         self._step(0.0, [listed([], 0)])
         pending = happenings()
         kills = sorted(self.kills)
@@ -73,7 +75,12 @@ class Run:
             else:
                 break
         self._step(END_S, [])
-        return fingerprint(self.published)
+        return self.before_lift, times_apart(self.published)
+
+    def _lift(self) -> None:
+        """The operator empties the field."""
+        self.before_lift = times_apart(self.published)
+        self.published["ManuallySeparateNPU"] = ""
 
     def _wake_s(self) -> float:
         wake = self.bench.last.wake_at_mono_ms if self.bench.last else None
@@ -82,7 +89,7 @@ class Run:
     def _happen(self, happening: Happening) -> None:
         moment = happening.at_s
         if not happening.code:
-            self.published["ManuallySeparateNPU"] = ""
+            self._lift()
             self._step(moment, [ManualField(frozenset(), self.bench.state.acknowledged, at(moment))])
         elif happening.present:
             self.hardware[happening.code] = None
@@ -110,7 +117,7 @@ class Run:
         while pending and pending[0].at_s <= back_s:
             missed = pending.pop(0)
             if not missed.code:
-                self.published["ManuallySeparateNPU"] = ""
+                self._lift()
             elif missed.present:
                 self.hardware[missed.code] = None
             else:
@@ -126,3 +133,8 @@ class Run:
         )
         self.bench = Bench(rules=DEFAULTS, restored=carried, begin_s=back_s)
         self._step(back_s, [listed(list(self.hardware), back_s)])
+
+
+def times_apart(data: dict[str, str]) -> str:
+    """Levels, lists and reasons of an object, without any time: a restart may see an event a second later."""
+    return re.sub(r'"upgrade_time\\*":\d+', "", fingerprint(data))
