@@ -184,7 +184,8 @@ class Daemon:
         try:
             wait_until(good, what)
         except AssertionError as error:
-            raise AssertionError(f"{error}\npublished: {self.data()}\nlog:\n{self.words()}") from None
+            tail = "".join(self.words().splitlines(keepends=True)[-40:])
+            raise AssertionError(f"{error}\npublished: {self.data()}\nend of the log:\n{tail}") from None
         return found[0]
 
     def wait_for_faults(self, expected: Mapping[tuple[str, str], str]) -> ParsedDeviceInfo:
