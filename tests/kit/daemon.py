@@ -150,10 +150,10 @@ class Daemon:
         return self.out / "kube-system" / f"mindx-dl-deviceinfo-{self.settings['node.name']}.yaml"
 
     def data(self) -> dict[str, str]:
-        """`data` of the published object; empty while there is none."""
+        """`data` of the published object; empty while there is none that can be read."""
         try:
             data: dict[str, str] = yaml.safe_load(self.object_file.read_text())["data"]
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError, UnicodeDecodeError, yaml.YAMLError):
             return {}
         return data
 
@@ -163,11 +163,6 @@ class Daemon:
             return parse_device_info(self.data())
         except ReadBackError:
             return None
-
-    def faults(self) -> dict[tuple[str, str], str]:
-        """(device, code) -> level of everything published; None-like empty before the first object."""
-        parsed = self.published()
-        return {(f.device, f.code_text): f.level.text for f in parsed.faults} if parsed else {}
 
     def wait(self, condition: Callable[[ParsedDeviceInfo], Any], what: str = "") -> ParsedDeviceInfo:
         """The first published object that fulfils a condition."""
