@@ -183,6 +183,7 @@ class TestEnds:
         host = hosts.start(GARBAGE="1")
         with pytest.raises(HostGoneError, match=r"driver host odd is of no use: .* no message"):
             host.call("open", odd, deadline_s=LIMIT_S)
+        wait_until(lambda: hosts.gone)
         wait_until(lambda: hosts.reaper.alive() == 0)
         assert not alive(host.pid)
         assert len(hosts.gone) == 1
