@@ -14,6 +14,8 @@ from nodeagent.policy.table_records import Finding
 from nodeagent.publish.book import BookParameters
 from nodeagent.publish.targets import Target
 
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
+
 
 def fault_table(settings: Settings) -> tuple[FaultTable, tuple[Finding, ...]]:
     """The shipped tables and the site's file over them, and the warnings of their loading. Raises TableError."""
@@ -55,6 +57,11 @@ def target_of(settings: Settings) -> Target:
         from nodeagent.publish.stdout import StdoutTarget
 
         return StdoutTarget(sys.stdout)
+    if not publish.kubeconfig and not SERVICE_ACCOUNT.exists():
+        raise SettingsError(
+            f"publish.target is kubernetes, but there is neither publish.kubeconfig nor {SERVICE_ACCOUNT}",
+            "run in a pod, name a kubeconfig file, or set publish.target=directory",
+        )
     from nodeagent.publish.kubernetes import KubernetesTarget
 
     return KubernetesTarget(publish.kubeconfig or None)

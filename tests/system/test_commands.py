@@ -44,6 +44,9 @@ class TestNodeName:
     def test_letters_that_no_node_has(self) -> None:
         refused(run_command("run", environ={"NODE_NAME": "Worker_1"}), "NA102", "'Worker_1'")
 
+    def test_no_way_to_any_cluster(self) -> None:
+        refused(run_command("run", environ={"NODE_NAME": "worker-1"}), "NA101", "publish.kubeconfig")
+
 
 class TestSettingsFile:
     @pytest.mark.parametrize(
