@@ -115,7 +115,8 @@ def _entries(text: str, label: str) -> Iterable[tuple[str, str, str]]:
             if key in seen:
                 raise SettingsError(f"{place}: {area}.{key} is set twice")
             seen.add(key)
-            yield f"{area}.{key}", value.value, place
+            if value.tag != "tag:yaml.org,2002:null":  # a key without a value leaves the default
+                yield f"{area}.{key}", value.value, place
         if not seen and area not in {f.name for f in fields(Settings)}:
             raise SettingsError(f"{area_place}: there is no area {area!r}")
 

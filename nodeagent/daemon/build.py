@@ -17,6 +17,8 @@ from nodeagent.publish.book import BookParameters
 from nodeagent.publish.targets import Target
 from nodeagent.sources.configuration import ConfigPlaces
 
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
+
 
 def shipped() -> Configuration:
     """The lowest layer: the tables and rules of the package. Raises TableError when the installation is damaged."""
@@ -65,6 +67,11 @@ def target_of(settings: Settings) -> Target:
         from nodeagent.publish.stdout import StdoutTarget
 
         return StdoutTarget(sys.stdout)
+    if not publish.kubeconfig and not SERVICE_ACCOUNT.exists():
+        raise SettingsError(
+            f"publish.target is kubernetes, but there is neither publish.kubeconfig nor {SERVICE_ACCOUNT}",
+            "run in a pod, name a kubeconfig file, or set publish.target=directory",
+        )
     from nodeagent.publish.kubernetes import KubernetesTarget
 
     return KubernetesTarget(publish.kubeconfig or None)

@@ -5,6 +5,7 @@ and may die or hang at any time in vendor code; nothing here tries to prevent th
 adapter does.
 """
 
+import contextlib
 import importlib
 import os
 import select
@@ -54,14 +55,15 @@ def serve(adapter: Adapter, sock: socket.socket) -> None:
         with sending:
             sock.sendall(protocol.encode(message))
 
-    while packet := sock.recv(protocol.MAX_PACKET_BYTES):
-        request = protocol.decode(packet)
-        if not isinstance(request, protocol.Call):
-            raise HostError("the parent sent something that is no call")
-        send(_answer(table, request))
-        if pump is None and adapter.event_fd() >= 0:
-            pump = threading.Thread(target=_pump, args=(adapter, send), name="events", daemon=True)
-            pump.start()
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the parent left while a call ran
+        while packet := sock.recv(protocol.MAX_PACKET_BYTES):
+            request = protocol.decode(packet)
+            if not isinstance(request, protocol.Call):
+                raise HostError("the parent sent something that is no call")
+            send(_answer(table, request))
+            if pump is None and adapter.event_fd() >= 0:
+                pump = threading.Thread(target=_pump, args=(adapter, send), name="events", daemon=True)
+                pump.start()
 
 
 def _answer(table: Mapping[str, Callable[..., Any]], request: protocol.Call) -> protocol.Answer:

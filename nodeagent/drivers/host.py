@@ -169,7 +169,7 @@ class DriverHost:
                 self._socket.sendall(protocol.encode(protocol.Call(number, name, args)))
                 answer = box.get(timeout=deadline_s)
             except queue.Empty:
-                self._stuck = f"{name}{args} did not return within {deadline_s:g} s"
+                self._stuck = f"{_shown(name, args)} did not return within {deadline_s:g} s"
                 raise HostStuckError(self._stuck) from None
             except OSError as error:
                 raise HostGoneError(self._gone or f"driver host {self.spec.name} is gone ({error})") from error
@@ -177,7 +177,7 @@ class DriverHost:
                 with self._waiting_lock:
                     self._waiting.pop(number, None)
         if answer is None:
-            raise HostGoneError(self._gone)
+            raise HostGoneError(f"{self._gone} during {_shown(name, args)}")
         return _unwrap(answer)
 
     def _raise_if_unusable(self) -> None:
@@ -203,8 +203,10 @@ class DriverHost:
                         self._on_events(message.events, message.dropped)
                 elif not isinstance(message, protocol.Call):
                     self._hand_over(message)
-        except (OSError, HostError) as error:
-            reason = str(error)
+        except HostError as error:
+            reason = f"is of no use: {error.sentence}"
+        except OSError:
+            reason = ""  # "connection reset": it ended before it read a call, and its exit tells more
         self._end(reason)
 
     def _hand_over(self, answer: protocol.Answer) -> None:
@@ -237,6 +239,10 @@ def _wait_briefly(process: subprocess.Popen[bytes]) -> int | None:
         return process.wait(_EXIT_GRACE_S)
     except subprocess.TimeoutExpired:
         return None
+
+
+def _shown(name: str, args: tuple[Any, ...]) -> str:
+    return f"{name}({', '.join(map(repr, args))})"
 
 
 def _signal_name(number: int) -> str:

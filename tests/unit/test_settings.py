@@ -151,6 +151,10 @@ class TestMistakes:
         error = complaint(None, None, f"{path}=sideways")
         assert f"{path} must be one of {', '.join(FIELDS[path].facts['choices'])}, not 'sideways'" in error.sentence
 
+    @pytest.mark.parametrize("nothing", ["", "null", "~"])
+    def test_a_key_without_a_value_leaves_the_default(self, nothing: str) -> None:
+        assert load(f"driver:\n  library: {nothing}\n").driver.library == ""
+
     def test_a_key_that_is_there_twice(self) -> None:
         error = complaint("chips:\n  health_period_s: 1\n  poll_period_s: 1\n  health_period_s: 2\n")
         assert error.sentence == "config.yaml:4: chips.health_period_s is set twice"
