@@ -124,23 +124,31 @@ def daemon_settings(server: MockServer, out: Path) -> dict[str, object]:
         "chips.health_period_s": "0.5",
         "chips.poll_period_s": "0.5",
         "node.name": NODE,
+        "daemon.state_dir": out / ".state",
+        "daemon.socket": out / ".state" / "socket",
     }
 
 
 @dataclass
 class Daemon:
-    """A `nodeagent run` process. out: the folder it publishes to. log: its stderr."""
+    """A `nodeagent run` process. out: the folder it publishes to. log: its stderr. dry_run: for a policy
+    clock that runs faster (`mock.time_factor`).
+    """
 
     settings: dict[str, object]
     out: Path
     log: Path
     process: subprocess.Popen[bytes] = field(init=False)
+    dry_run: bool = False
 
     def start(self, **options: Any) -> "Daemon":
         """Start the process; options go to Popen."""
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [str(PROGRAM), "run", *flags(self.settings)], stderr=log, env=clean_environment(), **options
+                [str(PROGRAM), "run", *(["--dry-run"] if self.dry_run else []), *flags(self.settings)],
+                stderr=log,
+                env=clean_environment(),
+                **options,
             )
         return self
 
@@ -206,11 +214,11 @@ class Daemon:
 
 
 @contextlib.contextmanager
-def daemon_on(server: MockServer, folder: Path, **settings: object) -> Iterator[Daemon]:
+def daemon_on(server: MockServer, folder: Path, *, dry_run: bool = False, **settings: object) -> Iterator[Daemon]:
     """A daemon on a mock node, stopped at the end. `a__b` in a name of a setting stands for `a.b`."""
     out = folder / "out"
     every = {**daemon_settings(server, out), **{key.replace("__", "."): value for key, value in settings.items()}}
-    daemon = Daemon(every, out, folder / "daemon.log").start()
+    daemon = Daemon(every, out, folder / "daemon.log", dry_run=dry_run).start()
     try:
         yield daemon
     finally:

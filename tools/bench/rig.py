@@ -83,6 +83,8 @@ def running(folder: Path, node: str = "a2", **settings: str) -> Iterator[Running
             "publish.target": "directory",
             "publish.directory": str(folder),
             "node.name": NODE,
+            "daemon.state_dir": str(folder / ".state"),
+            "daemon.socket": str(folder / ".state" / "socket"),
             **settings,
         }
         flags = [part for key, value in every.items() for part in ("--set", f"{key}={value}")]
