@@ -1,8 +1,9 @@
 """`make bench`: figures, not tests. Targets are those of docs/benchmarks.md; nothing fails when one is missed.
 
-Usage: bench.py [latency] [step] [storm] [start] [footprint]; without words all of them, about three minutes.
+Usage: bench.py [latency] [step] [storm] [start] [footprint] [kills]; without words all of them, about three minutes.
 """
 
+import random
 import statistics
 import subprocess
 import sys
@@ -12,16 +13,17 @@ from pathlib import Path
 
 from rig import Inotify, running, wait_for_file
 
-from nodeagent.core.files import SHIPPED_TABLES, read_shipped
 from nodeagent.core.instant import Instant
 from nodeagent.core.model import ChipId, Family, Inventory, Product
 from nodeagent.core.observation import FaultOccurred, FaultRecovered, InventorySeen, Observation, SourceComplete
+from nodeagent.daemon.build import shipped
 from nodeagent.policy.engine import step
+from nodeagent.policy.rules import Configuration
 from nodeagent.policy.state import NodeState
-from nodeagent.policy.table import FaultTable, load_table
 
 SAMPLES = 500
 REST_S = 60
+KILLED_RUNS = 1000
 STORM_RATE, STORM_S = 1000, 10
 
 
@@ -51,25 +53,25 @@ def latency() -> None:
 
 def policy_step() -> None:
     """Cost of one step against chips, active codes per chip, and events in the step."""
-    table, _ = load_table([read_shipped(n) for n in SHIPPED_TABLES], texts=False)
+    config = shipped()
     print("policy step, one event       " + "".join(f"{n:>5} codes" for n in (1, 8, 32, 128)) + "   active per chip")
     for chips in (1, 8, 16, 64):
-        costs = [_step_us(table, chips, codes, 1) for codes in (1, 8, 32, 128)]
+        costs = [_step_us(config, chips, codes, 1) for codes in (1, 8, 32, 128)]
         print(f"  {chips:>3} chips                  " + "".join(f"{c:>8.0f} us" for c in costs))
-    base = _step_us(table, 16, 8, 10) / 10
+    base = _step_us(config, 16, 8, 10) / 10
     print("policy step, 16 chips        events in one step -> cost of each, and growth against 10")
     for events in (10, 100, 1000, 10000):
-        each = _step_us(table, 16, 8, events) / events
+        each = _step_us(config, 16, 8, events) / events
         print(f"  {events:>6} events             {each:>8.2f} us each   x{each / base:.2f}")
 
 
-def _step_us(table: FaultTable, chips: int, codes: int, events: int) -> float:
-    records = [r.code for r in table.records()][: codes + 8]
+def _step_us(config: Configuration, chips: int, codes: int, events: int) -> float:
+    records = [r.code for r in config.table.records()][: codes + 8]
     ids = tuple(ChipId(i, i, i, 0) for i in range(chips))
     begin = Instant(0, 1_760_000_000_000)
     facts: list[Observation] = [InventorySeen(Inventory(Product(Family.A2, "x"), ids), begin), SourceComplete(begin)]
     facts += [FaultOccurred(i, code, None, begin) for i in range(chips) for code in records[:codes]]
-    state = step(NodeState(), facts, begin, table).state
+    state = step(NodeState(), facts, begin, config).state
     spare = records[codes:]
     now = Instant(1000, 1_760_000_001_000)
     batch: list[Observation] = []
@@ -80,7 +82,7 @@ def _step_us(table: FaultTable, chips: int, codes: int, events: int) -> float:
     repeats = max(3, 2000 // events)
     began = time.perf_counter()
     for _ in range(repeats):
-        step(state, batch, now, table)
+        step(state, batch, now, config)
     return (time.perf_counter() - began) / repeats * 1e6
 
 
@@ -167,7 +169,21 @@ def _memory(title: str, processes: list) -> None:  # type: ignore[type-arg]
     print(f"{title} PSS {pss:.1f} MiB ({each}: daemon + driver host), RSS {rss:.1f} MiB   (target 80 MiB)")
 
 
-ALL = {"latency": latency, "step": policy_step, "storm": storm, "start": start, "footprint": footprint}
+def kills() -> None:
+    """The story of five outages, isolation and lift, killed at random points: how many runs end the same."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+    from kit.story import END_S, Run
+
+    draw = random.Random(4)
+    wanted = Run().play()
+    agreed = 0
+    for number in range(KILLED_RUNS):
+        points = sorted(round(draw.uniform(1, END_S - 10), 3) for _ in range(1 + number % 3))
+        agreed += Run(points, late_write=bool(number % 2)).play() == wanted
+    print(f"kill -9 (in process)         {agreed} of {KILLED_RUNS} runs with 1 to 3 kills end in the same ConfigMap")
+
+
+ALL = {"latency": latency, "step": policy_step, "storm": storm, "start": start, "footprint": footprint, "kills": kills}
 
 
 def main() -> None:

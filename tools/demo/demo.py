@@ -186,9 +186,7 @@ def first_act(stage: Stage) -> None:
 def second_act(stage: Stage) -> None:
     """Rules: a link that stays down, five of them, an isolation, kills, and an operator."""
     print(f"\nSecond act, in accelerated time: policy time runs {FACTOR} times as fast as yours,")
-    print(
-        "so 20 s of outage pass in half a second and 60 s of hold in one and a half. Writes keep their real distance.\n"
-    )
+    print("so 20 s of outage pass in half a second and 60 s of hold in one and a half; writes keep their distance.\n")
     time.sleep(1.1)
     for outage in range(1, OUTAGES + 1):
         done_ns = time.monotonic_ns()
