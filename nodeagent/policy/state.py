@@ -88,7 +88,7 @@ class ChipState:
     recalled: began with what the state file remembered.
     held: facts that an association rule keeps back. associated: codes that such a rule dropped and the driver may
     still list. triggers: last occurrence of the code that others are associated with. bonding_down, ub_down: number
-    of ports that are down, None = not known.
+    of ports that are down, None = not known. due_mono_ms: when something of this chip ends by itself next.
     """
 
     chip: ChipId
@@ -108,6 +108,7 @@ class ChipState:
     triggers: dict[int, Instant] = field(default_factory=dict)
     bonding_down: int | None = None
     ub_down: int | None = None
+    due_mono_ms: int | None = None
 
     def copy(self, now_mono_ms: int) -> "ChipState":
         """A copy to work on, without event times that no query can be older than any more."""

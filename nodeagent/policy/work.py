@@ -256,15 +256,19 @@ class Work:
 
     def run_rules(self) -> None:
         """Duration rules, the correction over all chips, frequency rules."""
-        rules = self.config.rules
-        for logic_id, chip in list(self.chips.items()):
+        rules, now_ms = self.config.rules, self.now.mono_ms
+        # Only chips that were touched, or of which something is due: the others cannot have changed.
+        due = {i for i, c in self.chips.items() if c.due_mono_ms is not None and c.due_mono_ms <= now_ms}
+        for logic_id in sorted(self.dirty | due):
+            chip = self.chips[logic_id]
             if any(s.edges for s in chip.duration.values()):
                 self.tell_raises(logic_id, raises.run_duration(self.writable(logic_id), rules, self.now))
         for logic_id, code, instead in special.correction(self.chips, rules):
             chip = self.writable(logic_id)
             since = chip.faults.pop(code).since
             self._occurred(FaultOccurred(logic_id, instead, None, since))
-        for logic_id, chip in list(self.chips.items()):
+        for logic_id in sorted(self.dirty | due):
+            chip = self.chips[logic_id]
             if chip.frequency or chip.reasons:
                 told = raises.run_frequency(self.writable(logic_id), rules, self.now, self.entering)
                 self.tell_raises(logic_id, told)
@@ -287,14 +291,20 @@ class Work:
 
     def wake_mono_ms(self) -> int | None:
         """When something ends by itself next: a notice, a wait for a cause, a rule."""
-        rules = self.config.rules
         ends = (s.until_ms - self.now.wall_ms for s in self.config.table.suppressions)
         times = [self.now.mono_ms + left_ms for left_ms in ends if left_ms > 0]
-        for chip in self.chips.values():
-            times += [n.until_mono_ms for n in chip.notices.values()]
-            times += special.held_until(chip, rules)
-            if (due := raises.wake_mono_ms(chip, rules, self.now)) is not None:
-                times.append(due)
+        for logic_id in list(self.dirty):
+            chip = self.writable(logic_id)
+            chip.due_mono_ms = self._due_mono_ms(chip)
+        times += [chip.due_mono_ms for chip in self.chips.values() if chip.due_mono_ms is not None]
+        return min(times, default=None)
+
+    def _due_mono_ms(self, chip: ChipState) -> int | None:
+        rules = self.config.rules
+        times = [n.until_mono_ms for n in chip.notices.values()]
+        times += special.held_until(chip, rules)
+        if (due := raises.wake_mono_ms(chip, rules, self.now)) is not None:
+            times.append(due)
         return min(times, default=None)
 
     def writable(self, logic_id: int) -> ChipState:
