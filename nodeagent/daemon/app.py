@@ -2,15 +2,22 @@
 
 import logging
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from nodeagent.core.clock import Clock, SystemClock
 from nodeagent.core.errors import ReadBackError
-from nodeagent.core.observation import CarriedOver, Observation
+from nodeagent.core.observation import CarriedOver
 from nodeagent.core.settings import Settings
-from nodeagent.daemon.build import book_parameters, configuration_places, connect_dcmi, target_of
+from nodeagent.daemon.build import (
+    book_parameters,
+    configuration_places,
+    connect_dcmi,
+    connect_gateway,
+    link_times,
+    link_tool,
+    target_of,
+)
 from nodeagent.daemon.core_loop import CoreLoop
 from nodeagent.daemon.logs import LogEvents
 from nodeagent.daemon.metrics import Registry
@@ -26,6 +33,8 @@ from nodeagent.publish.targets import Target
 from nodeagent.render.operator_fields import manual_ids, upgrade_reasons
 from nodeagent.sources.chips import ChipSource
 from nodeagent.sources.configuration import ConfigSource
+from nodeagent.sources.link_plan import parse_boards
+from nodeagent.sources.links import LinkSource
 from nodeagent.sources.plan import ChipTimes
 
 log = logging.getLogger("nodeagent.daemon")
@@ -90,11 +99,21 @@ class Daemon:
             book_parameters(settings),
         )
         chips = settings.chips
+        self._links = LinkSource(
+            connect_gateway(settings, Reaper()) if connect is None else None,
+            link_tool(settings),
+            clock,
+            link_times(settings),
+            self.core.submit,
+            self._events,
+            self.metrics,
+            parse_boards(settings.links.uboe_boards),
+        )
         self._source = ChipSource(
             connect or connect_dcmi(settings, self._reaper),
             clock,
             ChipTimes(chips.health_period_s, chips.poll_period_s, chips.full_query_period_s),
-            self._observe,
+            self._links.observe,
             self._events,
             self.metrics,
             self._reaper.alive,
@@ -121,6 +140,7 @@ class Daemon:
         self._supervisor.start(Loop("core", self.core.run, self.core.stop))
         self._supervisor.start(Loop("configuration", self._configuration.run, self._configuration.stop))
         threading.Thread(target=self._restore, name="restore", daemon=True).start()
+        self._supervisor.start(Loop("links", self._links.run, self._links.stop))
         self._supervisor.start(Loop("chips", self._source.run, self._source.stop))
         if self._socket is not None:
             self._supervisor.start(Loop("socket", self._socket.run, self._socket.stop))
@@ -134,9 +154,6 @@ class Daemon:
             late.append("publisher")
         log.info("stopped %s", f"while still busy: {', '.join(late)}" if late else "cleanly")
         log.info("metrics %s", self.metrics.summary())
-
-    def _observe(self, observations: Sequence[Observation]) -> None:
-        self.core.submit(observations)
 
     def _restore(self) -> None:
         """Read our last published object until that succeeds; detection does not wait for it, publishing does.

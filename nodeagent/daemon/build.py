@@ -1,5 +1,6 @@
 """Parts of a daemon from settings: table, driver, target. Shared by `run` and `scan`."""
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,8 @@ from nodeagent.core.errors import SettingsError, TableError
 from nodeagent.core.files import SHIPPED_RULES, SHIPPED_TABLES, read_shipped, read_text
 from nodeagent.core.settings import Settings
 from nodeagent.drivers.chips import ChipDriver, Connect, DcmiSettings, DriverNews, HostedChips
+from nodeagent.drivers.gateway import ConnectGateway, HostedGateway
+from nodeagent.drivers.hccn import HccnTool, tool_path
 from nodeagent.drivers.host import Reaper
 from nodeagent.policy.configuration import build_configuration, shipped_configuration
 from nodeagent.policy.rules import Configuration
@@ -16,6 +19,7 @@ from nodeagent.policy.table_records import Finding
 from nodeagent.publish.book import BookParameters
 from nodeagent.publish.targets import Target
 from nodeagent.sources.configuration import ConfigPlaces
+from nodeagent.sources.link_plan import LinkTimes
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
@@ -36,10 +40,9 @@ def configuration(settings: Settings) -> tuple[Configuration, tuple[Finding, ...
     return build_configuration(shipped(), site_documents(settings))
 
 
-def connect_dcmi(settings: Settings, reaper: Reaper) -> Connect:
-    """Maker of sessions with DCMI in a driver host."""
+def _dcmi(settings: Settings) -> DcmiSettings:
     driver = settings.driver
-    dcmi = DcmiSettings(
+    return DcmiSettings(
         library=driver.library,
         trust=driver.trust_library,
         generation=driver.generation,
@@ -48,10 +51,36 @@ def connect_dcmi(settings: Settings, reaper: Reaper) -> Connect:
         environment={"NODEAGENT_MOCK_SOCKET": settings.mock.socket} if settings.mock.socket else {},
     )
 
+
+def connect_dcmi(settings: Settings, reaper: Reaper) -> Connect:
+    """Maker of sessions with DCMI in a driver host."""
+    dcmi = _dcmi(settings)
+
     def connect(on_news: Callable[[DriverNews], None]) -> ChipDriver:
         return HostedChips("dcmi", dcmi, reaper, on_news)
 
     return connect
+
+
+def connect_gateway(settings: Settings, reaper: Reaper) -> ConnectGateway | None:
+    """Maker of sessions for gateway calls, which may hang; None when the gateway is not to be asked."""
+    if not settings.links.gateway:
+        return None
+    return lambda: HostedGateway(_dcmi(settings), settings.links.gateway_deadline_s, reaper)
+
+
+def link_tool(settings: Settings) -> HccnTool | None:
+    """hccn_tool, if it is to be asked (`tool_path` says which)."""
+    path = tool_path(settings.links.hccn_tool)
+    if not path:
+        return None
+    return HccnTool(path, settings.links.hccn_deadline_s, os.environ, trust=settings.driver.trust_library)
+
+
+def link_times(settings: Settings) -> LinkTimes:
+    """Periods of gateway samples and questions to hccn_tool."""
+    links = settings.links
+    return LinkTimes(links.gateway_period_s, links.query_period_s, links.down_query_period_s)
 
 
 def target_of(settings: Settings) -> Target:

@@ -3,8 +3,10 @@
 import json
 import logging
 import sys
+import threading
 from typing import TextIO
 
+from nodeagent.core.clock import monotonic_s
 from nodeagent.core.telemetry import Event, Metrics
 
 _TEXT = "%(asctime)s %(levelname)-7s %(name)s %(message)s"
@@ -36,16 +38,44 @@ def set_up_logging(level: str, form: str, stream: TextIO | None = None) -> None:
     root.propagate = False
 
 
+MAX_EVENTS_PER_S = 50
+"""More Events than these within one second are counted, not logged one by one (lesson 38)."""
+
+
 class LogEvents:
     """The Event sink of a daemon without a cluster: Events are log lines, and counted."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
         self._log = logging.getLogger("nodeagent.events")
+        self._lock = threading.Lock()
+        self._second = 0
+        self._in_second = 0
+        self._untold = 0
 
     def emit(self, event: Event) -> None:
         """Log and count one Event."""
         self._metrics.count("events_total", reason=event.reason.value)
+        with self._lock:
+            untold, told = self._admit(int(monotonic_s()))
+        if untold:
+            self._log.warning("and %d more Events, which the metric events_total counts by reason", untold)
+        if told:
+            self._write(event)
+
+    def _admit(self, second: int) -> tuple[int, bool]:
+        """How many Events of an earlier second were left out and not told yet, and whether this one is logged."""
+        untold = 0
+        if second != self._second:
+            untold, self._untold = self._untold, 0
+            self._second, self._in_second = second, 0
+        self._in_second += 1
+        if self._in_second <= MAX_EVENTS_PER_S:
+            return untold, True
+        self._untold += 1
+        return untold, False
+
+    def _write(self, event: Event) -> None:
         write = self._log.warning if event.warning else self._log.info
         subject = f" {event.subject}:" if event.subject else ""
         write("%s%s %s", event.reason.value, subject, event.message)

@@ -67,12 +67,17 @@ def judge(state: DurationState, rule: DurationRule, now: Instant) -> tuple[Durat
 
 def due_mono_ms(state: DurationState, rule: DurationRule, now: Instant) -> int | None:
     """When a judgement can next change something; None = not before another event."""
-    edges = _alternating(state.edges, state.timed_out)
+    edges = pending(state)
     if not edges:
         return None
     if len(edges) > 1:
         return now.mono_ms + 1  # the rest of a history that a timeout cut short
     return edges[0][0].mono_ms + (rule.recover_s if state.timed_out else rule.fault_s) * 1000 + 1
+
+
+def pending(state: DurationState) -> tuple[Edge, ...]:
+    """The events that the next judgement will look at; the one that caused a timeout is not among them."""
+    return _alternating(state.edges, state.timed_out)
 
 
 def _alternating(edges: Sequence[Edge], timed_out: bool) -> tuple[Edge, ...]:

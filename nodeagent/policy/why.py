@@ -10,6 +10,7 @@ from typing import Any
 from nodeagent.core.instant import Instant
 from nodeagent.core.levels import Level, Plane, plane_of
 from nodeagent.core.model import ChipView, Family, UpgradeType, device_name
+from nodeagent.policy import duration
 from nodeagent.policy.frequency import FrequencyState, release_mono_ms
 from nodeagent.policy.rules import Configuration
 from nodeagent.policy.state import ActiveFault, ChipState, NodeState, Notice, Why
@@ -165,15 +166,14 @@ def _duration(chip: ChipState, config: Configuration, now: Instant) -> list[Rule
     found = []
     for code, state in chip.duration.items():
         rule = config.rules.duration.get(code)
-        if rule is None or not (state.edges or state.timed_out):
+        edges = duration.pending(state)
+        if rule is None or not (edges or state.timed_out):
             continue
         says = f"longer than {rule.fault_s} s counts as {rule.handling.text} until gone longer than {rule.recover_s} s"
-        limit_s = rule.recover_s if state.timed_out else rule.fault_s
-        left = None
-        if state.edges:
-            left = max(0, state.edges[-1][0].mono_ms + limit_s * 1000 + 1 - now.mono_ms)
+        due = duration.due_mono_ms(state, rule, now)
+        left = None if due is None else max(0, due - now.mono_ms)
         raised = Why(code, rule.handling, UpgradeType.DURATION) in chip.reasons
-        text = _DURATION_STATES[state.timed_out, bool(state.edges)]
+        text = _DURATION_STATES[state.timed_out, bool(edges)]
         found.append(_rule(code, config, "duration", says, str(rule.place), text, rule.handling, left, raised))
     return found
 

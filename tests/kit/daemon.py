@@ -66,8 +66,8 @@ def command_line(pid: int) -> str:
 
 
 def driver_hosts(pid: int) -> list[int]:
-    """The driver hosts of a daemon."""
-    return [child for child in children(pid) if "nodeagent-dcmi" in command_line(child)]
+    """The driver hosts of a daemon that watch for faults; the one for gateway calls is another matter."""
+    return [child for child in children(pid) if "nodeagent-dcmi" in command_line(child).split()]
 
 
 def compile_c(*words: object) -> None:

@@ -30,8 +30,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockServer]:
 
 @pytest.fixture(scope="module")
 def daemon(server: MockServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """One daemon for all tests here; each test leaves the node as it found it."""
-    with daemon_on(server, tmp_path_factory.mktemp("daemon")) as daemon:
+    """One daemon for all tests here; each test leaves the node as it found it. Rules have tests of their own."""
+    folder = tmp_path_factory.mktemp("daemon")
+    (folder / "site.yaml").write_text("replace: [rules]\n")
+    with daemon_on(server, folder, faults__site_file=folder / "site.yaml") as daemon:
         daemon.wait(lambda _: True)
         yield daemon
         assert daemon.stop() == 0

@@ -15,6 +15,7 @@ from kit.daemon import (
     alive,
     children,
     clean_environment,
+    command_line,
     daemon_on,
     daemon_settings,
     driver_hosts,
@@ -313,7 +314,9 @@ class TestDryRun:
             assert (parsed.super_pod_id, parsed.server_index) == (1, 0)
             assert daemon.data()["SwitchInfoCfg"] == golden.read_text().rstrip("\n")
             family = children(daemon.process.pid)
-            assert len(family) == 2  # driver host and mock node
+            hosts = {word for child in family for word in command_line(child).split() if word.startswith("nodeagent-")}
+            assert hosts <= {"nodeagent-dcmi", "nodeagent-dcmi-gateway"}
+            assert "nodeagent-dcmi" in hosts
             (socket,) = {line.partition("SOCKET=")[2] for line in daemon.words().splitlines() if "SOCKET=" in line}
             with MockControl(socket) as control:
                 control.raise_fault(15, X)

@@ -111,13 +111,13 @@ def test_why_asks_the_daemon_for_its_timers(control: MockControl, daemon: Daemon
     daemon.wait(lambda p: level(p) == "PreSeparateNPU", "the limit")
     socket = ("--set", f"daemon.socket={daemon.settings['daemon.socket']}")
     text = run_command("why", CHIP, *socket)
-    assert text.returncode == 1
+    assert text.returncode == 1, text.stdout
     for words in (
         "81078603 duration: limit passed; raises to PreSeparateNPU",
         "fault_codes/rules.yaml:",
         "seen 1 of 5",
     ):
-        assert words in text.stdout
+        assert words in text.stdout, text.stdout
     report = json.loads(run_command("why", CHIP, "--output", "json", *socket).stdout)
     assert (report["network_level"], report["network_healthy"]) == ("PreSeparateNPU", False)
     assert run_command("why", 0, *socket).returncode == 0
