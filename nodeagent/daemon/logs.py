@@ -7,7 +7,7 @@ import threading
 from typing import TextIO
 
 from nodeagent.core.clock import monotonic_s
-from nodeagent.core.telemetry import Event, Metrics
+from nodeagent.core.telemetry import Event, EventReason, Metrics
 
 _TEXT = "%(asctime)s %(levelname)-7s %(name)s %(message)s"
 
@@ -39,7 +39,18 @@ def set_up_logging(level: str, form: str, stream: TextIO | None = None) -> None:
 
 
 MAX_EVENTS_PER_S = 50
-"""More Events than these within one second are counted, not logged one by one (lesson 38)."""
+"""More Events about faults than these within one second are counted, not logged one by one (lesson 38)."""
+_ABOUT_FAULTS = frozenset(
+    {
+        EventReason.FAULT_OCCURRED,
+        EventReason.FAULT_RECOVERED,
+        EventReason.FAULT_NOTICED,
+        EventReason.UNKNOWN_CODE,
+        EventReason.RAISED,
+        EventReason.RELEASED,
+    }
+)
+"""Only these can come in storms; what the agent says of itself is always logged."""
 
 
 class LogEvents:
@@ -56,8 +67,10 @@ class LogEvents:
     def emit(self, event: Event) -> None:
         """Log and count one Event."""
         self._metrics.count("events_total", reason=event.reason.value)
-        with self._lock:
-            untold, told = self._admit(int(monotonic_s()))
+        untold, told = 0, True
+        if event.reason in _ABOUT_FAULTS:
+            with self._lock:
+                untold, told = self._admit(int(monotonic_s()))
         if untold:
             self._log.warning("and %d more Events, which the metric events_total counts by reason", untold)
         if told:

@@ -148,3 +148,18 @@ class TestRegistry:
             ("WARNING", "ChipDoesNotAnswer chip 3 (phy 3): hangs"),
             ("INFO", "DriverReady 8 chips"),
         ]
+
+
+def test_a_storm_of_fault_events_is_bounded_in_the_log_and_hides_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
+    metrics = Registry()
+    sink = LogEvents(metrics)
+    logging.getLogger("nodeagent").propagate = True
+    with caplog.at_level(logging.INFO, "nodeagent.events"):
+        for number in range(5000):
+            sink.emit(Event(EventReason.FAULT_OCCURRED, f"fault {number}", True))
+        sink.emit(Event(EventReason.DRIVER_LOST, "the host ended", True))
+    lines = [record.getMessage() for record in caplog.records]
+    # The loop may cross the border of a second or two, each of which admits its own.
+    assert 50 <= sum("fault" in line for line in lines) < 1000
+    assert any("the host ended" in line for line in lines)
+    assert metrics.value("events_total", reason="Occur") == 5000
