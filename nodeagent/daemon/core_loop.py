@@ -181,8 +181,8 @@ class CoreLoop:
 
     def _remember(self) -> None:
         """Save what must survive, when it changed; and now and then, so that its age can be told."""
-        if not self._state.complete:
-            return  # what an earlier run remembered is better than what is known so far
+        if not self._state.complete or self._state.restored is None:
+            return  # what an earlier run remembered is better than what is known so far, and perhaps not read yet
         memory = remember(self._state)
         now = self._clock.now()
         if memory != self._saved or now.mono_ms - self._saved_at_ms >= SAVE_PERIOD_S * 1000:

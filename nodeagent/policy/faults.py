@@ -81,9 +81,9 @@ def is_newer(chip: ChipState, code: int, at_mono_ms: int) -> bool:
     return chip.touched.get(code, at_mono_ms) > at_mono_ms
 
 
-def settle(chip: ChipState) -> None:
-    """After a successful query: what is left of the carried faults is real."""
-    chip.answered = True
+def settle(chip: ChipState, at: Instant) -> None:
+    """After the first successful query, begun at `at`: what is left of the carried faults is real."""
+    chip.answered = at
     for code, fault in chip.faults.items():
         if fault.carried is not None:
             chip.faults[code] = replace(fault, carried=None)

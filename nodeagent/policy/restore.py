@@ -4,6 +4,8 @@ The state file, when there is one, knows more and is newer or equally new; only 
 object. Without it the object is all there is: its reasons come back, its counters do not.
 """
 
+from dataclasses import replace
+
 from nodeagent.core.codes import parse_code
 from nodeagent.core.instant import Instant
 from nodeagent.core.levels import Level
@@ -35,6 +37,38 @@ def restore(chip: ChipState, carried: CarriedOver, entering: int) -> list[Told]:
         if physical_id in (carried.manual or ()):
             chip.manual = Manual(0)
     return _repair(chip, carried)
+
+
+def merge(past: ChipState, chip: ChipState) -> None:
+    """Put a restored past under what this run has seen of the chip, if the past is read only after that."""
+    for code, seen in list(chip.faults.items()):
+        if (known := past.faults.get(code)) is not None:
+            severity = known.severity if seen.severity is None else seen.severity
+            chip.faults[code] = replace(seen, since=min(known.since, seen.since), severity=severity)
+    for code, counted in past.frequency.items():
+        again = code in past.faults and code in chip.faults  # seen anew, but no occurrence
+        chip.frequency[code] = _counted(counted, chip.frequency.get(code, FrequencyState()), again)
+    for code, ran in past.duration.items():
+        runs = chip.duration.get(code, DurationState())
+        alarm = ran.alarm if ran.timed_out or runs.alarm is None else runs.alarm
+        chip.duration[code] = DurationState(ran.timed_out or runs.timed_out, ran.edges + runs.edges, alarm)
+    chip.faults = {**past.faults, **chip.faults}
+    chip.reasons = {**past.reasons, **chip.reasons}
+    chip.manual = past.manual or chip.manual
+    chip.held = past.held + chip.held
+    chip.triggers = {**past.triggers, **chip.triggers}
+    chip.associated |= past.associated
+    chip.recalled = past.recalled
+
+
+def _counted(past: FrequencyState, seen: FrequencyState, again: bool) -> FrequencyState:
+    """Counters of before and of this run. again: the first occurrence of this run is one of before."""
+    fault = past.last_fault if again and len(seen.occurrences) < 2 else None
+    return FrequencyState(
+        past.occurrences + seen.occurrences[1 if again else 0 :],
+        fault or seen.last_fault or past.last_fault,
+        seen.last_recover or past.last_recover,
+    )
 
 
 def _from_object(chip: ChipState, reasons: list[Reason], at: Instant) -> None:

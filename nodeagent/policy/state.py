@@ -84,7 +84,8 @@ class ChipState:
     """One chip. Only the step that made a copy writes to it.
 
     touched: code -> mono_ms of its last event, so that an older query answer does not contradict it.
-    answered: a full query of this process run has succeeded. silent_since: no usable answer since then.
+    answered: when the first full query of this process run began that succeeded, None = not yet.
+    silent_since: no usable answer since then.
     recalled: began with what the state file remembered.
     held: facts that an association rule keeps back. associated: codes that such a rule dropped and the driver may
     still list. triggers: last occurrence of the code that others are associated with. bonding_down, ub_down: number
@@ -95,7 +96,7 @@ class ChipState:
     faults: dict[int, ActiveFault] = field(default_factory=dict)
     notices: dict[int, Notice] = field(default_factory=dict)
     touched: dict[int, int] = field(default_factory=dict)
-    answered: bool = False
+    answered: Instant | None = None
     recalled: bool = False
     silent_since: Instant | None = None
     silent_why: str = ""

@@ -30,7 +30,7 @@ from nodeagent.core.observation import (
 )
 from nodeagent.policy import faults, raises, special
 from nodeagent.policy.raises import Told
-from nodeagent.policy.restore import restore
+from nodeagent.policy.restore import merge, restore
 from nodeagent.policy.rules import Configuration
 from nodeagent.policy.state import Change, ChangeKind, ChipState, CodeFact, NodeState
 
@@ -97,16 +97,26 @@ class Work:
     def _carried_over(self, carried: CarriedOver) -> None:
         """Counts for chips that are yet to come, and for those that have not answered so far."""
         self.restored = carried
-        for logic_id, chip in list(self.chips.items()):
-            if not chip.answered and not chip.faults:
-                self.writable(logic_id)
-                self._restore(logic_id, carried)
+        for logic_id in list(self.chips):
+            self._restore(logic_id, carried)
 
     def _restore(self, logic_id: int, carried: CarriedOver) -> None:
-        chip = self.writable(logic_id)
-        self.tell_raises(logic_id, restore(chip, carried, self.entering))
-        for code in chip.faults:
-            self._tell(ChangeKind.CARRIED, carried.at, logic_id, code, "from before the start")
+        """The chip's past, under what was seen of it since the start."""
+        chip, rules = self.writable(logic_id), self.config.rules
+        past = ChipState(chip.chip)
+        told = restore(past, carried, self.entering)
+        told += raises.reconcile(past, rules, carried.at)
+        answered = chip.answered
+        vanished = [] if answered is None else faults.missing_from(past, set(chip.faults), answered.mono_ms)
+        for code in past.faults:
+            if code not in chip.faults and code not in vanished:
+                self._tell(ChangeKind.CARRIED, carried.at, logic_id, code, "from before the start")
+        merge(past, chip)
+        self.tell_raises(logic_id, told)
+        if answered is not None:
+            for code in vanished:
+                self._recovered(logic_id, code, answered, ChangeKind.VANISHED)
+            self._first_answer(chip, set(), answered)
 
     def _complete(self, done: SourceComplete) -> None:
         if not self.complete:
@@ -225,12 +235,17 @@ class Work:
                 continue
             if not faults.is_newer(chip, code, answer.at.mono_ms):
                 self._code_fact(FaultOccurred(answer.logic_id, code, None, answer.at))
-        if not chip.answered and not chip.recalled:
-            # Reasons that came back from the object alone: the first answer says whether their code is still there.
+        if chip.answered is None:
+            self._first_answer(chip, listed, answer.at)
+
+    def _first_answer(self, chip: ChipState, listed: set[int], at: Instant) -> None:
+        """Settle what came back from an earlier run. at: when the first query began that was answered."""
+        if not chip.recalled:
+            # Reasons that came back from the object alone: the answer says whether their code is still there.
             for code in {w.code for w in chip.reasons if w.code is not None} - listed - set(chip.faults):
                 if code not in faults.DRIVER_CANNOT_KNOW:
-                    raises.recovered(chip, code, answer.at, self.config.rules, removed=True)
-        faults.settle(chip)
+                    raises.recovered(chip, code, at, self.config.rules, removed=True)
+        faults.settle(chip, at)
 
     def _silent(self, fact: ChipSilent) -> None:
         chip = self.writable(fact.logic_id)

@@ -1,0 +1,65 @@
+"""The core loop's own promises: what is saved when, and that nothing handed over is lost."""
+
+import threading
+from collections.abc import Iterator, Mapping
+
+import pytest
+from kit.clock import FakeClock
+from kit.engine import config_of
+from kit.rules import DEFAULTS
+
+from nodeagent.core.instant import Instant
+from nodeagent.core.model import ChipId, Family, Inventory, NodeView, Product
+from nodeagent.core.observation import CarriedOver, ChipCodes, FaultOccurred, InventorySeen, SourceComplete
+from nodeagent.core.telemetry import Event
+from nodeagent.daemon.core_loop import CoreLoop
+from nodeagent.daemon.metrics import Registry
+
+LIVENESS_S = 10
+
+
+class Bench:
+    """A core loop in a thread, and what came out of it."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.saved: list[Mapping[str, object]] = []
+        self.shown, self.restored = threading.Event(), threading.Event()
+        self.config = config_of(rules=DEFAULTS)
+        self.core = CoreLoop(
+            self.clock, self.config, str, self._on_view, self.restored.set, self._save, self, Registry()
+        )
+        self.thread = threading.Thread(target=self.core.run, daemon=True)
+        self.thread.start()
+
+    def emit(self, event: Event) -> None:
+        """Events are of no interest here."""
+
+    def _on_view(self, _: NodeView) -> None:
+        self.shown.set()
+
+    def _save(self, memory: Mapping[str, object], _: Instant) -> None:
+        self.saved.append(memory)
+
+    def see_a_faulty_chip(self) -> None:
+        now = self.clock.now()
+        inventory = Inventory(Product(Family.A2, "chip"), (ChipId(0, 0, 0, 0),))
+        fault = FaultOccurred(0, 0x80E18005, None, now)
+        self.core.submit([InventorySeen(inventory, now), ChipCodes(0, (), now), fault, SourceComplete(now)])
+        assert self.shown.wait(LIVENESS_S)
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    bench = Bench()
+    yield bench
+    bench.core.stop()
+    bench.thread.join(LIVENESS_S)
+
+
+def test_the_memory_of_an_earlier_run_is_not_overwritten_before_it_was_read(bench: Bench) -> None:
+    bench.see_a_faulty_chip()
+    assert bench.saved == []
+    bench.core.submit([CarriedOver((), bench.clock.now())])
+    assert bench.restored.wait(LIVENESS_S)
+    assert list(bench.saved[-1]) == ["0"]

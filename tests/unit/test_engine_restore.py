@@ -1,0 +1,91 @@
+"""What comes back after a restart when it is late, odd, missing or has changed meanwhile (chip-faults 7.4, 7.5)."""
+
+from kit.engine import Bench, at, listed, occur, recover
+from kit.rules import DEFAULTS
+
+from nodeagent.core.levels import Level
+from nodeagent.core.model import Reason, UpgradeType
+from nodeagent.core.observation import (
+    CarriedFault,
+    CarriedOver,
+)
+from nodeagent.policy.memory import remember
+
+ECC = 0x80C98008
+
+
+def reason(
+    code: str, level: Level, kind: UpgradeType, seconds: float = -1000, physical_id: int = 0
+) -> tuple[int, Reason]:
+    return physical_id, Reason(at(seconds).wall_ms, code, level, kind)
+
+
+MANUAL_ECC = reason("80c98008", Level.MANUALLY_SEPARATE, UpgradeType.FREQUENCY)
+
+
+def isolated() -> Bench:
+    """Two occurrences of an ECC code, the second still there; acknowledged."""
+    bench = Bench(rules=DEFAULTS)
+    bench.step(1, occur(ECC, 1))
+    bench.ack(1)
+    bench.step(2, recover(ECC, 2))
+    bench.step(3, occur(ECC, 3))
+    bench.ack(3)
+    return bench
+
+
+def memory_of(bench: Bench) -> dict[int, dict[str, object]]:
+    return {int(p): m for p, m in remember(bench.state).items()}
+
+
+class TestLate:
+    """Detection does not wait for the read of the last object, so chips may have answered before it."""
+
+    def test_a_manual_separation_comes_back_to_a_chip_that_has_answered(self) -> None:
+        bench = Bench(rules=DEFAULTS, begin_s=0)
+        bench.step(1, listed([], 1))
+        bench.step(20, CarriedOver((), at(20), frozenset({0}), (MANUAL_ECC,)))
+        assert (bench.chip().manually_separated, bench.chip().healthy) == (True, False)
+
+    def test_counters_come_back_to_a_chip_that_has_answered(self) -> None:
+        before = Bench(rules=DEFAULTS)
+        before.step(1, occur(ECC, 1))
+        before.ack(1)
+        before.step(2, recover(ECC, 2))
+        bench = Bench(rules=DEFAULTS, begin_s=5)
+        bench.step(6, listed([], 6))
+        bench.step(20, CarriedOver((), at(20), frozenset(), (), memory_of(before), same_boot=True))
+        bench.step(30, occur(ECC, 30))
+        assert bench.chip().manually_separated
+
+    def test_a_fault_that_was_there_all_the_time_does_not_count_again(self) -> None:
+        before = Bench(rules=DEFAULTS)
+        before.step(1, occur(ECC, 1))
+        bench = Bench(rules=DEFAULTS, begin_s=5)
+        bench.step(6, listed([ECC], 6))
+        bench.step(20, CarriedOver((), at(20), frozenset(), (), memory_of(before), same_boot=True))
+        assert bench.entry() == {"80C98008": ("RestartRequest", 1)}
+
+    def test_a_fault_that_vanished_before_the_read_is_gone(self) -> None:
+        carried = CarriedFault(0, ECC, Level.RESTART_REQUEST, at(-9).wall_ms)
+        bench = Bench(rules=DEFAULTS, begin_s=0)
+        bench.step(1, listed([], 1))
+        bench.step(20, CarriedOver((carried,), at(20), frozenset()))
+        assert bench.entry() == {}
+
+    def test_a_link_that_came_up_meanwhile_is_held_and_cleared(self) -> None:  # W19, late
+        mine = reason("81078603", Level.PRE_SEPARATE, UpgradeType.DURATION)
+        bench = Bench(rules=DEFAULTS, begin_s=0)
+        bench.step(1, listed([], 1))
+        bench.step(20, CarriedOver((), at(20), frozenset(), (mine,)))
+        assert not bench.chip().network_healthy
+        bench.step(61)
+        assert not bench.chip().network_healthy
+        bench.step(61.001)
+        assert bench.chip().network_healthy
+
+    def test_a_chip_with_an_event_but_without_an_answer_gets_its_past_too(self) -> None:
+        bench = Bench(rules=DEFAULTS, begin_s=0)
+        bench.step(1, occur(0x80E18005, 1))
+        bench.step(20, CarriedOver((), at(20), frozenset({0}), (MANUAL_ECC,)))
+        assert bench.entry() == {"80C98008": ("ManuallySeparateNPU", -1000), "80E18005": ("RestartNPU", 1)}
