@@ -14,8 +14,10 @@ from typing import Any
 from nodeagent.core.errors import NodeAgentError
 from nodeagent.core.files import read_text
 from nodeagent.core.instant import Instant
+from nodeagent.core.model import ChipId
 from nodeagent.core.telemetry import Metrics
-from nodeagent.policy.memory import VERSION
+from nodeagent.policy.memory import VERSION, recall
+from nodeagent.policy.state import ChipState
 
 log = logging.getLogger("nodeagent.state")
 
@@ -30,6 +32,10 @@ class StateFileError(NodeAgentError):
     """The state file cannot be used."""
 
     code = "NA601"
+
+
+_UNUSABLE = (StateFileError, OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
+"""All that reading content of any kind can end in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +58,13 @@ class StateFile:
 
     def load(self) -> Memory | None:
         """What the last run remembered; None when there is nothing usable, which is said in the log."""
-        if self._path is None or not self._path.exists():
+        if self._path is None:
             return None
         try:
+            if not self._path.exists():
+                return None
             return self._parse(json.loads(read_text(self._path, LIMIT_BYTES, StateFileError)))
-        except (StateFileError, ValueError, TypeError, KeyError, AttributeError) as error:
+        except _UNUSABLE as error:
             log.warning("state file is not usable, counters start from zero path=%s reason=%s", self._path, error)
             self._metrics.count("state_file_errors_total")
             return None
@@ -90,8 +98,19 @@ class StateFile:
     def _parse(self, body: Mapping[str, Any]) -> Memory:
         if body["version"] != VERSION:
             raise StateFileError(f"its version is {body['version']!r}, this program writes {VERSION}")
-        chips = {int(physical_id): dict(memory) for physical_id, memory in body["chips"].items()}
+        read = {int(physical_id): dict(memory) for physical_id, memory in body["chips"].items()}
+        chips = {physical_id: memory for physical_id, memory in read.items() if self._is_usable(physical_id, memory)}
         return Memory(chips, body["boot_id"] == self._boot_id, int(body["saved_at_s"]))
+
+    def _is_usable(self, physical_id: int, memory: Mapping[str, object]) -> bool:
+        """Whether the engine can recall it; a chip of which it cannot begins with what the object says of it."""
+        try:
+            recall(ChipState(ChipId(physical_id, physical_id, 0, 0)), memory, Instant(0, 0), same_boot=True)
+        except _UNUSABLE as error:
+            log.warning("state file says nothing usable of a chip physical_id=%d reason=%s", physical_id, error)
+            self._metrics.count("state_file_errors_total")
+            return False
+        return True
 
 
 def _boot_id() -> str:

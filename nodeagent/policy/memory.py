@@ -16,6 +16,8 @@ from nodeagent.policy.frequency import FrequencyState
 from nodeagent.policy.state import ActiveFault, ChipState, CodeFact, Manual, NodeState, Why
 
 VERSION = 1
+MAX_CODE = 0xFF_FFFF_FFFF
+"""Ten hexadecimal digits are the longest text that is published."""
 MAX_EDGES = 200
 """Bound of a remembered history; the oldest edges are the ones that are judged first, so the newest are dropped."""
 
@@ -30,8 +32,8 @@ def recall(chip: ChipState, memory: Mapping[str, object], at: Instant, same_boot
 
     def moment(value: object) -> Instant:
         mono_ms, wall_ms = _list(value, 2)
-        if not isinstance(mono_ms, int) or not isinstance(wall_ms, int):
-            raise ValueError("a moment is two integers")
+        if not _is_time(mono_ms) or not _is_time(wall_ms):
+            raise ValueError("a moment is two integers of 64 bits")
         return Instant(mono_ms if same_boot else at.mono_ms - (at.wall_ms - wall_ms), wall_ms)
 
     def maybe(value: object) -> Instant | None:
@@ -40,29 +42,30 @@ def recall(chip: ChipState, memory: Mapping[str, object], at: Instant, same_boot
     reasons: dict[Why, Instant] = {}
     for entry in _list(memory.get("reasons", [])):
         code, level, upgrade_type, since = _list(entry, 4)
-        reasons[Why(_code(code), Level.parse(str(level)), UpgradeType(upgrade_type))] = moment(since)
+        known_code = None if code is None else _code(code)
+        reasons[Why(known_code, _upgraded(level), UpgradeType(upgrade_type))] = moment(since)
     frequency: dict[int, FrequencyState] = {}
     for entry in _list(memory.get("frequency", [])):
         code, occurrences, fault, recover = _list(entry, 4)
         times = tuple(moment(o) for o in _list(occurrences))
-        frequency[int(code)] = FrequencyState(times, maybe(fault), maybe(recover))
+        frequency[_code(code)] = FrequencyState(times, maybe(fault), maybe(recover))
     duration: dict[int, DurationState] = {}
     for entry in _list(memory.get("duration", [])):
         code, timed_out, edges, alarm = _list(entry, 4)
         history = tuple((moment(e[0]), bool(e[1])) for e in (_list(x, 2) for x in _list(edges)))
-        duration[int(code)] = DurationState(bool(timed_out), history, maybe(alarm))
+        duration[_code(code)] = DurationState(bool(timed_out), history, maybe(alarm))
     active: dict[int, ActiveFault] = {}
     for entry in _list(memory.get("faults", [])):
         code, severity, since = _list(entry, 3)
         known = None if severity is None else Severity(severity)
-        active[int(code)] = ActiveFault(int(code), moment(since), known, entered=0)
+        active[_code(code)] = ActiveFault(_code(code), moment(since), known, entered=0)
     held: list[CodeFact] = []
     for entry in _list(memory.get("held", [])):
         kind, code, severity, since = _list(entry, 4)
         known = None if severity is None else Severity(severity)
-        held.append(_fact(str(kind), chip.chip.logic_id, int(code), known, moment(since)))
-    triggers = {int(code): moment(since) for code, since in (_list(e, 2) for e in _list(memory.get("triggers", [])))}
-    associated = {int(code) for code in _list(memory.get("associated", []))}
+        held.append(_fact(str(kind), chip.chip.logic_id, _code(code), known, moment(since)))
+    triggers = {_code(code): moment(since) for code, since in (_list(e, 2) for e in _list(memory.get("triggers", [])))}
+    associated = {_code(code) for code in _list(memory.get("associated", []))}
     manual = memory.get("manual")
     if manual not in (None, "known", "new"):
         raise ValueError(f"manual is {manual!r}")
@@ -127,10 +130,21 @@ def _maybe(at: Instant | None) -> list[int] | None:
     return None if at is None else _moment(at)
 
 
-def _code(value: object) -> int | None:
-    if value is None or isinstance(value, int):
+def _code(value: object) -> int:
+    if type(value) is int and 0 < value <= MAX_CODE:
         return value
-    raise ValueError(f"a code is an integer, not {value!r}")
+    raise ValueError(f"a code is an integer of at most 40 bits, not {value!r}"[:200])
+
+
+def _is_time(value: object) -> bool:
+    return type(value) is int and abs(value) < 2**62
+
+
+def _upgraded(value: object) -> Level:
+    level = Level.parse(str(value))
+    if level is Level.NORMAL:
+        raise ValueError("nothing is raised to no fault")
+    return level
 
 
 def _list(value: object, length: int | None = None) -> Sequence[Any]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from nodeagent.core.levels import Level
 from nodeagent.core.model import Reason, UpgradeType
+from nodeagent.render.reading import INT64
 
 _NAME = re.compile(r"(?:Ascend910|Ascend310P|Ascend310|npu)-(\d{1,9})")
 _KEY = re.compile(r"[A-Za-z0-9]+-(\d{1,9})")
@@ -51,8 +52,9 @@ def _physical_id(key: str) -> int:
 
 def _reason(entry: Mapping[str, object]) -> Reason:
     upgrade_time_ms, code_text = entry["upgrade_time"], entry["fault_code"]
-    if type(upgrade_time_ms) is not int or not isinstance(code_text, str):
+    if type(upgrade_time_ms) is not int or upgrade_time_ms not in INT64 or not isinstance(code_text, str):
         raise ValueError("a reason has a time and a code")
-    return Reason(
-        upgrade_time_ms, code_text, Level.parse(str(entry["fault_level"])), UpgradeType(entry["upgrade_type"])
-    )
+    level = Level.parse(str(entry["fault_level"]))
+    if level is Level.NORMAL:
+        raise ValueError("nothing is raised to no fault")
+    return Reason(upgrade_time_ms, code_text, level, UpgradeType(entry["upgrade_type"]))

@@ -63,6 +63,8 @@ def test_reasons() -> None:
         {"Ascend910-1": [ENTRY | {"fault_level": "Worse"}]},
         {"Ascend910-1": [ENTRY | {"upgrade_time": "soon"}]},
         {"Ascend910-1": [ENTRY | {"upgrade_time": True}]},
+        {"Ascend910-1": [ENTRY | {"upgrade_time": 2**63}]},
+        {"Ascend910-1": [ENTRY | {"fault_level": "NormalNPU"}]},
         {"Ascend910-1": [ENTRY | {"upgrade_type": "FaultMood"}]},
         {"Ascend910-1": [{}]},
         {"Ascend910-1": [None]},
