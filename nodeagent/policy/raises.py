@@ -82,15 +82,18 @@ def run_frequency(chip: ChipState, rules: RuleSet, now: Instant, entering: int) 
         rule = rules.frequency.get(code)
         if rule is None:
             continue
-        why = Why(code, rule.handling, UpgradeType.FREQUENCY)
-        state, verdict = frequency.evaluate(state, rule, now, why in chip.reasons)
+        # Not only of the present handling: a manual separation stands when the rule gets another one (R9).
+        standing = [w for w in chip.reasons if _of(w, code, UpgradeType.FREQUENCY)]
+        state, verdict = frequency.evaluate(state, rule, now, bool(standing))
         if verdict in (Verdict.TRIP, Verdict.REFRESH) and state.last_fault is not None:
-            told += _raise(chip, why, state.last_fault)
+            tripped = Why(code, rule.handling, UpgradeType.FREQUENCY)
+            for why in dict.fromkeys([*standing, tripped]) if verdict is Verdict.TRIP else standing:
+                told += _raise(chip, why, state.last_fault)
+                if why.level is Level.MANUALLY_SEPARATE and chip.manual is None:
+                    chip.manual = Manual(entering)
             state = frequency.cleared(state)
-            if rule.handling is Level.MANUALLY_SEPARATE and chip.manual is None:
-                chip.manual = Manual(entering)
         elif verdict is Verdict.RELEASE:
-            told += _end(chip, [why], now)
+            told += _end(chip, standing, now)
         chip.frequency[code] = state
     return told + _end_autofill(chip, rules, now)
 

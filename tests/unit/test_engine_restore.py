@@ -1,7 +1,7 @@
 """What comes back after a restart when it is late, odd, missing or has changed meanwhile (chip-faults 7.4, 7.5)."""
 
 from kit.engine import Bench, at, listed, occur, recover
-from kit.rules import DEFAULTS
+from kit.rules import DEFAULTS, frequency, rules
 
 from nodeagent.core.levels import Level
 from nodeagent.core.model import Reason, UpgradeType
@@ -89,3 +89,24 @@ class TestLate:
         bench.step(1, occur(0x80E18005, 1))
         bench.step(20, CarriedOver((), at(20), frozenset({0}), (MANUAL_ECC,)))
         assert bench.entry() == {"80C98008": ("ManuallySeparateNPU", -1000), "80E18005": ("RestartNPU", 1)}
+
+
+class TestChangedRules:
+    def test_a_reason_whose_rule_went_while_we_were_down_goes_too(self) -> None:
+        mine = reason("80e18402", Level.PRE_SEPARATE, UpgradeType.DURATION)
+        bench = Bench(rules=DEFAULTS, restored=CarriedOver((), at(0), frozenset(), (mine,)), begin_s=0)
+        bench.step(1, listed([], 1))
+        assert (bench.reasons(), bench.chip().healthy) == (set(), True)
+
+    def test_a_separation_whose_rule_got_another_handling_ends_by_its_window_only(self) -> None:
+        bench = isolated()
+        bench.step(10, recover(ECC, 10))
+        bench.reconfigure(11, rules(frequency(ECC, 86400, 2, Level.PRE_SEPARATE, 60)))
+        assert bench.chip().manually_separated
+        assert bench.last is not None
+        assert bench.last.wake_at_mono_ms == 70_001
+        bench.step(70)
+        assert bench.chip().manually_separated
+        result = bench.step(70.001)
+        assert (bench.chip().manually_separated, bench.reasons()) == (False, set())
+        assert result.wake_at_mono_ms is None
