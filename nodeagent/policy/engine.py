@@ -52,7 +52,11 @@ def reconfigure(state: NodeState, now: Instant, config: Configuration) -> Step:
     """Take over another configuration (7.5): counters and reasons follow their rules, every chip is judged again."""
     work = Work(state, now, config)
     for logic_id in list(work.chips):
-        work.tell_raises(logic_id, raises.reconcile(work.writable(logic_id), config.rules, now))
+        chip = work.writable(logic_id)
+        work.tell_raises(logic_id, raises.reconcile(chip, config.rules, now))
+        for code, fault in chip.faults.items():
+            if fault.carried is None:
+                raises.resume(chip, code, fault.since, config.rules)
     work.run_rules()
     return _finish(work)
 

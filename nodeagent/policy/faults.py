@@ -72,8 +72,13 @@ def missing_from(chip: ChipState, listed: set[int], at_mono_ms: int) -> list[int
     return [
         code
         for code in chip.faults
-        if code not in listed and code not in DRIVER_CANNOT_KNOW and not is_newer(chip, code, at_mono_ms)
+        if code not in listed and not _is_above(chip.faults[code]) and not is_newer(chip, code, at_mono_ms)
     ]
+
+
+def _is_above(fault: ActiveFault) -> bool:
+    """Made above the driver, and not by an earlier run that ended: a hang is found anew (R12)."""
+    return fault.code in DRIVER_CANNOT_KNOW and not (fault.code == HANG and fault.carried is not None)
 
 
 def is_newer(chip: ChipState, code: int, at_mono_ms: int) -> bool:

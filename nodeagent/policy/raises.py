@@ -47,6 +47,20 @@ def recovered(chip: ChipState, code: int, at: Instant, rules: RuleSet, *, remove
         chip.frequency[code] = frequency.recovered(chip.frequency.get(code, FrequencyState()), at)
 
 
+def resume(chip: ChipState, code: int, at: Instant, rules: RuleSet) -> None:
+    """A code is active that its duration rule has not seen begin: the rule is new, or we are. at: it counts from."""
+    if code in rules.duration and not _runs(chip, code):
+        chip.duration[code] = duration.add(chip.duration.get(code, DurationState()), at, True)
+
+
+def absent(chip: ChipState, code: int, at: Instant, rules: RuleSet) -> None:
+    """After a start, the first answer does not list a code that a reason from the object names."""
+    if code in rules.duration and _runs(chip, code):
+        chip.duration[code] = duration.add(chip.duration[code], at, False)
+    elif code in rules.frequency:
+        chip.frequency[code] = frequency.recovered(chip.frequency.get(code, FrequencyState()), at)
+
+
 def left(chip: ChipState, code: int, at: Instant, rules: RuleSet) -> None:
     """A once-only code has left the report: for frequency that is its recovery (R13)."""
     if code in chip.frequency and code not in rules.duration:
@@ -177,3 +191,9 @@ def _of(why: Why, code: int, upgrade_type: UpgradeType) -> bool:
 
 def _separates(chip: ChipState, code: int) -> bool:
     return any(w.code == code and w.level is Level.MANUALLY_SEPARATE for w in chip.reasons)
+
+
+def _runs(chip: ChipState, code: int) -> bool:
+    """The duration rule of this code has something to wait for, or has timed out."""
+    state = chip.duration.get(code)
+    return state is not None and (state.timed_out or bool(state.edges))

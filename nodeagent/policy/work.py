@@ -212,7 +212,10 @@ class Work:
         chip = self.writable(logic_id)
         again = special.still_down(chip, code, at, self.config.rules)
         was = faults.recover(chip, code, at, self.acknowledged)
-        raises.recovered(chip, code, at, self.config.rules, removed=was is not None)
+        if kind is ChangeKind.VANISHED:
+            raises.absent(chip, code, at, self.config.rules)
+        else:
+            raises.recovered(chip, code, at, self.config.rules, removed=was is not None)
         for derived in special.derived(code, self.config.rules):
             if derived in chip.faults:
                 self._recovered(logic_id, derived, at, kind)
@@ -244,7 +247,9 @@ class Work:
             # Reasons that came back from the object alone: the answer says whether their code is still there.
             for code in {w.code for w in chip.reasons if w.code is not None} - listed - set(chip.faults):
                 if code not in faults.DRIVER_CANNOT_KNOW:
-                    raises.recovered(chip, code, at, self.config.rules, removed=True)
+                    raises.absent(chip, code, at, self.config.rules)
+        for code in chip.faults:
+            raises.resume(chip, code, at, self.config.rules)
         faults.settle(chip, at)
 
     def _silent(self, fact: ChipSilent) -> None:

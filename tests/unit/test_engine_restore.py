@@ -1,8 +1,9 @@
 """What comes back after a restart when it is late, odd, missing or has changed meanwhile (chip-faults 7.4, 7.5)."""
 
 from kit.engine import Bench, at, listed, occur, recover
-from kit.rules import DEFAULTS, frequency, rules
+from kit.rules import DEFAULTS, LINK, duration, frequency, rules
 
+from nodeagent.core.codes import HANG
 from nodeagent.core.levels import Level
 from nodeagent.core.model import Reason, UpgradeType
 from nodeagent.core.observation import (
@@ -110,3 +111,40 @@ class TestChangedRules:
         result = bench.step(70.001)
         assert (bench.chip().manually_separated, bench.reasons()) == (False, set())
         assert result.wake_at_mono_ms is None
+
+    def test_a_duration_rule_that_comes_while_its_code_is_there_counts_from_the_occurrence(self) -> None:
+        bench = Bench(rules=DEFAULTS)
+        bench.step(1, occur(LINK, 0))
+        bench.ack(1)
+        bench.step(21)
+        bench.reconfigure(30, rules())
+        assert bench.chip().network_healthy
+        bench.reconfigure(40, DEFAULTS)
+        assert bench.entry() == {"81078603": ("PreSeparateNPU", 20)}
+
+
+class TestWithoutStateFile:
+    def test_a_code_that_is_still_there_times_out_from_the_first_answer_on(self) -> None:
+        slow = rules(duration(0x80E18402, 20, 60, Level.PRE_SEPARATE))
+        carried = CarriedFault(0, 0x80E18402, Level.NOT_HANDLE, at(-5).wall_ms)
+        bench = Bench(rules=slow, restored=CarriedOver((carried,), at(0), frozenset()), begin_s=0)
+        bench.step(1, listed([0x80E18402], 1))
+        bench.step(21)
+        assert bench.reasons() == set()
+        bench.step(21.001)
+        assert {r[:3] for r in bench.reasons()} == {("80e18402", "PreSeparateNPU", "FaultDuration")}
+
+    def test_a_separation_by_outages_is_released_when_its_link_was_up_long_enough(self) -> None:
+        mine = reason("81078603", Level.MANUALLY_SEPARATE, UpgradeType.FREQUENCY)
+        bench = Bench(rules=DEFAULTS, restored=CarriedOver((), at(0), frozenset({0}), (mine,)), begin_s=0)
+        bench.step(1, listed([], 1))
+        bench.step(172801)
+        assert bench.chip().manually_separated
+        bench.step(172801.001)
+        assert not bench.chip().manually_separated
+
+    def test_a_hang_that_another_writer_published_does_not_stay_for_ever(self) -> None:  # R12
+        carried = CarriedFault(0, HANG, Level.SEPARATE, at(-5).wall_ms)
+        bench = Bench(rules=DEFAULTS, restored=CarriedOver((carried,), at(0), frozenset()), begin_s=0)
+        bench.step(1, listed([], 1))
+        assert bench.entry() == {}
