@@ -3,7 +3,7 @@
 Works on the step's own copy of a chip (chip-faults 5, 7; R5-R9, R13, R14, R19-R21, R24).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nodeagent.core.instant import Instant
 from nodeagent.core.levels import Level
@@ -115,6 +115,9 @@ def run_frequency(chip: ChipState, rules: RuleSet, now: Instant, entering: int) 
 def lift(chip: ChipState, at: Instant) -> list[Told]:
     """An operator took the chip's name out of the field: it is separated no longer, counting starts from zero."""
     chip.manual = None
+    for code, fault in chip.faults.items():
+        if fault.carried is Level.MANUALLY_SEPARATE:
+            chip.faults[code] = replace(fault, carried=None)  # what the object said of a chip that is silent
     gone = [w for w in chip.reasons if w.level is Level.MANUALLY_SEPARATE]
     for why in gone:
         del chip.reasons[why]
