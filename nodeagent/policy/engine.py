@@ -14,7 +14,7 @@ from nodeagent.core.observation import Observation
 from nodeagent.policy import raises
 from nodeagent.policy.judge import judge_chip
 from nodeagent.policy.rules import Configuration
-from nodeagent.policy.state import Change, NodeState
+from nodeagent.policy.state import UNNAMED, Change, Manual, NodeState
 from nodeagent.policy.work import Work
 
 
@@ -104,8 +104,11 @@ def _judge(work: Work) -> dict[int, ChipView]:
     if work.inventory is None:
         return views
     family = work.inventory.product.family
-    for logic_id in work.dirty:
+    for logic_id in list(work.dirty):
         chip = work.chips[logic_id]
         used = chip.chip.physical_id in work.in_use
         views[logic_id] = judge_chip(chip, family, used, work.config.table, work.now.wall_ms)
+        if chip.manual is not None and (chip.manual.entered == UNNAMED) is views[logic_id].manually_separated:
+            entered = work.entering if views[logic_id].manually_separated else UNNAMED
+            work.writable(logic_id).manual = Manual(entered)
     return views

@@ -68,12 +68,16 @@ class Why(NamedTuple):
     upgrade_type: UpgradeType
 
 
+UNNAMED = 2**63
+
+
 @dataclass(frozen=True, slots=True)
 class Manual:
     """A chip is manually separated.
 
     entered: generation of the first view that names it; an operator can only have lifted what a write that
-    contained the name has made known (R8). 0 = the published object named it before we started.
+    contained the name has made known (R8). 0 = the published object named it before we started. UNNAMED = no view
+    names it now, because its code is suppressed; nobody can lift it meanwhile.
     """
 
     entered: int

@@ -1,6 +1,8 @@
 """What comes back after a restart when it is late, odd, missing or has changed meanwhile (chip-faults 7.4, 7.5)."""
 
-from kit.engine import Bench, at, listed, occur, recover
+import dataclasses
+
+from kit.engine import EPOCH_MS, Bench, at, listed, occur, recover
 from kit.rules import DEFAULTS, LINK, duration, frequency, rules
 
 from nodeagent.core.codes import HANG
@@ -9,6 +11,8 @@ from nodeagent.core.model import Reason, UpgradeType
 from nodeagent.core.observation import (
     CarriedFault,
     CarriedOver,
+    ChipSilent,
+    ManualField,
 )
 from nodeagent.policy.memory import remember
 
@@ -37,6 +41,12 @@ def isolated() -> Bench:
 
 def memory_of(bench: Bench) -> dict[int, dict[str, object]]:
     return {int(p): m for p, m in remember(bench.state).items()}
+
+
+def lift(bench: Bench, seconds: float) -> None:
+    """An operator empties the field, read after everything so far was acknowledged."""
+    bench.ack(seconds)
+    bench.step(seconds, ManualField(frozenset(), bench.state.acknowledged, at(seconds)))
 
 
 class TestLate:
@@ -148,3 +158,34 @@ class TestWithoutStateFile:
         bench = Bench(rules=DEFAULTS, restored=CarriedOver((carried,), at(0), frozenset()), begin_s=0)
         bench.step(1, listed([], 1))
         assert bench.entry() == {}
+
+
+class TestLift:
+    def test_a_lifted_chip_that_stays_silent_is_separated_no_longer(self) -> None:
+        carried = CarriedFault(0, ECC, Level.MANUALLY_SEPARATE, at(-5).wall_ms)
+        restored = CarriedOver((carried,), at(0), frozenset({0}), (MANUAL_ECC,))
+        bench = Bench(rules=DEFAULTS, restored=restored, begin_s=0)
+        bench.step(1, ChipSilent(0, "no answer", at(1)))
+        assert bench.chip().chip_level is Level.MANUALLY_SEPARATE
+        lift(bench, 3)
+        assert (bench.chip().manually_separated, bench.chip().chip_level) == (False, Level.RESTART_REQUEST)
+
+    def test_a_suppressed_separation_is_not_lifted_by_its_absence_from_the_field(self) -> None:
+        bench = isolated()
+        until_s = (1_801_440_000_000 - EPOCH_MS) / 1000  # 2027-02-01T00:00:00Z
+        site = 'suppress:\n  - {code: "80C98008", chips: all, reason: known, until: 2027-01-31}\n'
+        bench.config = dataclasses.replace(bench.config, table=bench.table.overlaid([("site", site)])[0])
+        for t in (10, 11):
+            bench.step(t, occur(0x80E18005, t))
+            bench.ack(t)
+        assert not bench.chip().manually_separated
+        bench.step(12, ManualField(frozenset(), bench.state.acknowledged, at(12)))
+        restored = CarriedOver((), at(13), frozenset(), (), memory_of(bench), same_boot=True)
+        after = Bench(rules=DEFAULTS, restored=restored, begin_s=13)
+        assert after.state.chips[0].manual is not None
+        bench.step(until_s)
+        assert bench.chip().manually_separated
+        bench.step(until_s + 1, ManualField(frozenset(), bench.state.acknowledged, at(until_s + 1)))
+        assert bench.chip().manually_separated
+        lift(bench, until_s + 2)
+        assert not bench.chip().manually_separated
