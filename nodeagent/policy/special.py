@@ -38,7 +38,8 @@ def judge_held(chip: ChipState, rules: RuleSet, now: Instant) -> list[CodeFact]:
             released.append(fact)
             continue
         cause = chip.triggers.get(rule.trigger)
-        if cause is not None and abs(cause.mono_ms - fact.at.mono_ms) < rule.window_ms:
+        near = cause is not None and abs(cause.mono_ms - fact.at.mono_ms) < rule.window_ms
+        if near and not _ends_unexplained(chip, fact, [*released, *waiting]):
             if not isinstance(fact, FaultNoticed):
                 chip.associated.add(fact.code)
         elif now.mono_ms - fact.at.mono_ms > rule.window_ms:
@@ -47,6 +48,11 @@ def judge_held(chip: ChipState, rules: RuleSet, now: Instant) -> list[CodeFact]:
             waiting.append(fact)
     chip.held = waiting
     return released
+
+
+def _ends_unexplained(chip: ChipState, fact: CodeFact, earlier: list[CodeFact]) -> bool:
+    """A recovery of an occurrence that nothing explains: swallowed, it would leave the code active."""
+    return isinstance(fact, FaultRecovered) and (fact.code in chip.faults or any(f.code == fact.code for f in earlier))
 
 
 def is_explained(chip: ChipState, code: int) -> bool:

@@ -378,6 +378,17 @@ class TestOtherExamples:
         bench.step(310)
         assert set(bench.entry()) == {"80E01801"}
 
+    def test_a_recovery_is_not_explained_away_when_its_occurrence_was_not(self) -> None:
+        bench = Bench(rules=rules(duration(0x80E01801, 30, 0, Level.RESTART_BUSINESS)))
+        bench.step(1, occur(0x80C98009, 1))
+        bench.step(5, recover(0x80C98009, 5))
+        bench.step(6, occur(0x80E01801, 6))
+        bench.step(6.001)
+        assert set(bench.entry()) == {"80C98009", "80E01801"}
+        bench.ack(7)
+        bench.step(10.001)
+        assert set(bench.entry()) == {"80E01801"}
+
     def test_w24_without_a_duration_rule_nothing_is_held_back(self) -> None:
         bench = Bench(rules=DEFAULTS)
         bench.step(10.2, occur(0x80C98009, 10))
