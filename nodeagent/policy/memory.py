@@ -24,7 +24,7 @@ MAX_EDGES = 200
 
 def remember(state: NodeState) -> dict[str, Any]:
     """The chips that have anything to remember, by physical id as text."""
-    return {str(c.chip.physical_id): m for c in state.chips.values() if (m := _chip(c, state.acknowledged))}
+    return {str(c.chip.physical_id): m for c in state.chips.values() if (m := remember_chip(c, state.acknowledged))}
 
 
 def recall(chip: ChipState, memory: Mapping[str, object], at: Instant, same_boot: bool) -> None:
@@ -75,7 +75,8 @@ def recall(chip: ChipState, memory: Mapping[str, object], at: Instant, same_boot
     chip.manual = None if manual is None else Manual(0 if manual == "known" else 1)
 
 
-def _chip(chip: ChipState, acknowledged: int) -> dict[str, Any]:
+def remember_chip(chip: ChipState, acknowledged: int) -> dict[str, Any]:
+    """What must survive of one chip; empty when there is nothing."""
     found: dict[str, Any] = {}
     if chip.faults:
         found["faults"] = [[f.code, f.severity, _moment(f.since)] for f in chip.faults.values()]

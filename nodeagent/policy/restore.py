@@ -5,17 +5,18 @@ object. Without it the object is all there is: its reasons come back, its counte
 """
 
 from dataclasses import replace
+from typing import Any
 
 from nodeagent.core.codes import parse_code
 from nodeagent.core.instant import Instant
 from nodeagent.core.levels import Level
-from nodeagent.core.model import Reason, UpgradeType
+from nodeagent.core.model import ChipId, Reason, UpgradeType
 from nodeagent.core.observation import CarriedOver
 from nodeagent.policy import faults, memory, raises
 from nodeagent.policy.duration import DurationState
 from nodeagent.policy.frequency import FrequencyState
 from nodeagent.policy.raises import Told
-from nodeagent.policy.state import ChipState, Manual, Why
+from nodeagent.policy.state import UNNAMED, ChipState, Manual, NodeState, Why
 
 
 def restore(chip: ChipState, carried: CarriedOver, entering: int) -> list[Told]:
@@ -37,6 +38,27 @@ def restore(chip: ChipState, carried: CarriedOver, entering: int) -> list[Told]:
         if physical_id in (carried.manual or ()):
             chip.manual = Manual(0)
     return _repair(chip, carried)
+
+
+def absent_memory(state: NodeState) -> dict[str, Any]:
+    """What an earlier run left of chips that this one has not seen, by physical id as text.
+
+    A name that our writes cannot contain was lifted by nobody, so a separation counts as never made known.
+    """
+    carried = state.restored
+    if carried is None:
+        return {}
+    here = {chip.chip.physical_id for chip in state.chips.values()}
+    named = {*carried.memory, *(carried.manual or ()), *(p for p, _ in carried.reasons)}
+    found: dict[str, Any] = {}
+    for physical_id in sorted(named - here):
+        chip = ChipState(ChipId(physical_id, physical_id, 0, 0))
+        restore(chip, carried, UNNAMED)
+        if chip.manual is not None:
+            chip.manual = Manual(UNNAMED)
+        if left := memory.remember_chip(chip, state.acknowledged):
+            found[str(physical_id)] = left
+    return found
 
 
 def merge(past: ChipState, chip: ChipState) -> None:

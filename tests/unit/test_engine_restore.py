@@ -2,19 +2,22 @@
 
 import dataclasses
 
+import pytest
 from kit.engine import EPOCH_MS, Bench, at, listed, occur, recover
 from kit.rules import DEFAULTS, LINK, duration, frequency, rules
 
 from nodeagent.core.codes import HANG
 from nodeagent.core.levels import Level
-from nodeagent.core.model import Reason, UpgradeType
+from nodeagent.core.model import ChipId, Family, Inventory, Product, Reason, UpgradeType
 from nodeagent.core.observation import (
     CarriedFault,
     CarriedOver,
     ChipSilent,
+    InventorySeen,
     ManualField,
 )
 from nodeagent.policy.memory import remember
+from nodeagent.policy.restore import absent_memory
 
 ECC = 0x80C98008
 
@@ -40,7 +43,7 @@ def isolated() -> Bench:
 
 
 def memory_of(bench: Bench) -> dict[int, dict[str, object]]:
-    return {int(p): m for p, m in remember(bench.state).items()}
+    return {int(p): m for p, m in {**absent_memory(bench.state), **remember(bench.state)}.items()}
 
 
 def lift(bench: Bench, seconds: float) -> None:
@@ -189,3 +192,32 @@ class TestLift:
         assert bench.chip().manually_separated
         lift(bench, until_s + 2)
         assert not bench.chip().manually_separated
+
+
+class TestAbsentChip:
+    """A chip that the driver does not list at this start is not forgotten by the time of the next one."""
+
+    CHIPS = (ChipId(0, 0, 0, 0), ChipId(1, 1, 1, 0))
+
+    @pytest.mark.parametrize("with_file", [True, False])
+    def test_its_separation_outlives_a_run_without_it(self, with_file: bool) -> None:
+        mine = reason("80c98008", Level.MANUALLY_SEPARATE, UpgradeType.FREQUENCY, physical_id=1)
+        memory: dict[int, dict[str, object]] = {1: {"manual": "known", "reasons": []}} if with_file else {}
+        first = Bench(rules=DEFAULTS, restored=CarriedOver((), at(0), frozenset({1}), (mine,), memory), begin_s=0)
+        first.step(1, listed([], 1))
+        second = Bench(
+            2,
+            rules=DEFAULTS,
+            restored=CarriedOver((), at(9), frozenset(), (), memory_of(first), same_boot=True),
+            begin_s=9,
+        )
+        second.step(10, listed([], 10), listed([], 10, chip=1))
+        assert second.chip(1).manually_separated
+
+    def test_once_it_is_back_its_present_counts(self) -> None:
+        first = Bench(rules=DEFAULTS, restored=CarriedOver((), at(0), frozenset({1})), begin_s=0)
+        first.step(1, listed([], 1))
+        first.step(2, InventorySeen(Inventory(Product(Family.A2, "chip"), self.CHIPS), at(2)))
+        first.step(3, listed([], 3, chip=1))
+        lift(first, 5)
+        assert memory_of(first) == {}
