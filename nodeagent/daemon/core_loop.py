@@ -7,6 +7,7 @@ what was lost. Acknowledgements do not wait in it; only the latest counts.
 import logging
 import queue
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
 from nodeagent.core.clock import Clock, SystemClock, monotonic_s
@@ -18,6 +19,7 @@ from nodeagent.core.telemetry import EventSink, Metrics
 from nodeagent.daemon.announce import Names, events_of
 from nodeagent.policy.engine import Step, reconfigure, step
 from nodeagent.policy.memory import remember
+from nodeagent.policy.restore import absent_memory
 from nodeagent.policy.rules import Configuration
 from nodeagent.policy.state import ChangeKind, NodeState
 
@@ -55,7 +57,7 @@ class CoreLoop:
     ) -> None:
         self._clock = clock
         self._config = config
-        self._next_config: Configuration | None = None
+        self._next_configs: deque[Configuration] = deque(maxlen=1)
         self._save = save
         self._saved: Mapping[str, object] = {}
         self._saved_at_ms = 0
@@ -67,7 +69,7 @@ class CoreLoop:
         self._metrics = metrics
         self._inbox: queue.Queue[Sequence[Observation]] = queue.Queue(INBOX_BATCHES)
         self._acknowledged = 0
-        self._edit: tuple[frozenset[int], int] | None = None
+        self._edits: deque[tuple[frozenset[int], int]] = deque()
         self._ack_waits = threading.Event()
         self._stopping = threading.Event()
         self._state = NodeState()
@@ -86,12 +88,12 @@ class CoreLoop:
 
     def manual_field(self, physical_ids: frozenset[int], generation: int) -> None:
         """Somebody changed our object, which names these chips as manually separated; never blocks."""
-        self._edit = (physical_ids, generation)
+        self._edits.append((physical_ids, generation))
         self._poke()
 
     def configure(self, config: Configuration) -> None:
         """Swap the configuration between two steps; from any thread."""
-        self._next_config = config
+        self._next_configs.append(config)
         self._poke()
 
     @property
@@ -119,9 +121,8 @@ class CoreLoop:
         while not self._stopping.is_set():
             batch = self._gather()
             now = self._clock.now()
-            if (config := self._next_config) is not None:
-                self._next_config = None
-                self._reconfigure(config, now)
+            if self._next_configs:
+                self._reconfigure(self._next_configs.popleft(), now)
             due = self._wake_at_ms is not None and now.mono_ms >= self._wake_at_ms
             if batch or due:
                 self._step(batch, now)
@@ -143,9 +144,8 @@ class CoreLoop:
                 batch += self._inbox.get_nowait()
         except queue.Empty:
             pass  # nothing more waits
-        if (edit := self._edit) is not None:
-            self._edit = None
-            batch.append(ManualField(*edit, self._clock.now()))
+        while self._edits:
+            batch.append(ManualField(*self._edits.popleft(), self._clock.now()))
         if self._ack_waits.is_set():
             self._ack_waits.clear()
             batch.append(Acknowledged(self._acknowledged, self._clock.now()))
@@ -183,7 +183,7 @@ class CoreLoop:
         """Save what must survive, when it changed; and now and then, so that its age can be told."""
         if not self._state.complete or self._state.restored is None:
             return  # what an earlier run remembered is better than what is known so far, and perhaps not read yet
-        memory = remember(self._state)
+        memory = {**absent_memory(self._state), **remember(self._state)}
         now = self._clock.now()
         if memory != self._saved or now.mono_ms - self._saved_at_ms >= SAVE_PERIOD_S * 1000:
             self._saved, self._saved_at_ms = memory, now.mono_ms

@@ -84,7 +84,7 @@ class SocketApi:
         try:
             request = json.loads(line)
             answer = self._answers[request["ask"]]
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return {"ok": False, "error": "not a question that this daemon knows"}
         return {"ok": True, "answer": answer(request)}
 

@@ -1,5 +1,6 @@
 """The core loop's own promises: what is saved when, and that nothing handed over is lost."""
 
+import queue
 import threading
 from collections.abc import Iterator, Mapping
 
@@ -25,6 +26,9 @@ class Bench:
         self.clock = FakeClock()
         self.saved: list[Mapping[str, object]] = []
         self.shown, self.restored = threading.Event(), threading.Event()
+        self.views: queue.Queue[NodeView] = queue.Queue()
+        self.gate = threading.Event()
+        self.gate.set()
         self.config = config_of(rules=DEFAULTS)
         self.core = CoreLoop(
             self.clock, self.config, str, self._on_view, self.restored.set, self._save, self, Registry()
@@ -35,8 +39,10 @@ class Bench:
     def emit(self, event: Event) -> None:
         """Events are of no interest here."""
 
-    def _on_view(self, _: NodeView) -> None:
+    def _on_view(self, view: NodeView) -> None:
+        self.views.put(view)
         self.shown.set()
+        self.gate.wait(LIVENESS_S)
 
     def _save(self, memory: Mapping[str, object], _: Instant) -> None:
         self.saved.append(memory)
@@ -63,3 +69,15 @@ def test_the_memory_of_an_earlier_run_is_not_overwritten_before_it_was_read(benc
     bench.core.submit([CarriedOver((), bench.clock.now())])
     assert bench.restored.wait(LIVENESS_S)
     assert list(bench.saved[-1]) == ["0"]
+
+
+def test_of_two_edits_during_one_step_neither_is_lost(bench: Bench) -> None:
+    """The later one must not stand in for the first, which lifted a chip."""
+    bench.core.submit([CarriedOver((), bench.clock.now(), frozenset({0}))])
+    bench.gate.clear()
+    bench.see_a_faulty_chip()  # the loop stays in this step until the gate opens
+    assert bench.views.get(timeout=LIVENESS_S).chips[0].manually_separated
+    bench.core.manual_field(frozenset(), 0)
+    bench.core.manual_field(frozenset({0}), 0)
+    bench.gate.set()
+    assert not bench.views.get(timeout=LIVENESS_S).chips[0].manually_separated
