@@ -73,8 +73,7 @@ class DirectoryTarget:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._remove_leftovers(path.parent)
-            self._replace(path, text)
-            self._known[path] = _signature(path)
+            self._known[path] = self._replace(path, text)
         except OSError as error:
             hint = _HINTS.get(error.errno or 0, "")
             raise PublishError(f"{path} cannot be written: {error.strerror or error}", hint) from error
@@ -85,9 +84,11 @@ class DirectoryTarget:
         now = _signature(path)
         if path not in self._known or now is None or now == self._known[path]:
             return None
+        known = self._known[path]
         try:
             return self.read(namespace, name)
         except ReadBackError:
+            self._known[path] = known  # not seen yet: asked again
             return None
 
     def edit_period_s(self, waiting: bool) -> float | None:
@@ -101,7 +102,8 @@ class DirectoryTarget:
     def _path(self, namespace: str, name: str) -> Path:
         return self._root / namespace / f"{name}.yaml"
 
-    def _replace(self, path: Path, text: str) -> None:
+    def _replace(self, path: Path, text: str) -> _Signature | None:
+        """The signature is taken before the file has its name, so that a later one is somebody else's for sure."""
         temporary = path.with_name(f".{path.name}.tmp")
         try:
             with temporary.open("w", encoding="utf-8") as stream:
@@ -109,10 +111,12 @@ class DirectoryTarget:
                 stream.flush()
                 # Without this a power cut can leave an empty file under the final name on some file systems.
                 os.fdatasync(stream.fileno())
+            signature = _signature(temporary)
             temporary.replace(path)
         except OSError:
             temporary.unlink(missing_ok=True)
             raise
+        return signature
 
     def _remove_leftovers(self, folder: Path) -> None:
         """Remove temporary files of a process that was killed while writing; once per folder."""

@@ -211,3 +211,31 @@ def test_kill_at_any_moment_leaves_a_complete_file(tmp_path: Path) -> None:
     target.write(some_object())
     assert [path.name for path in (tmp_path / NAMESPACE).iterdir()] == [FILE.name]
     assert stat.S_ISREG((tmp_path / FILE).stat().st_mode)
+
+
+def test_an_edit_right_behind_our_write_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = DirectoryTarget(tmp_path)
+    replace = Path.replace
+
+    def replace_and_edit(self: Path, goal: Path) -> Path:
+        result = replace(self, goal)
+        goal.write_text(goal.read_text() + "# an operator was quick\n")
+        return result
+
+    monkeypatch.setattr(Path, "replace", replace_and_edit)
+    target.write(some_object())
+    assert target.edited(NAMESPACE, NAME) is not None
+
+
+def test_an_edit_that_cannot_be_read_yet_is_seen_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = DirectoryTarget(tmp_path)
+    target.write(some_object("A1"))
+    DirectoryTarget(tmp_path).write(some_object("A4"))
+
+    def refuse(_: Path) -> bool:
+        raise PermissionError("not yet")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "exists", refuse)
+        assert target.edited(NAMESPACE, NAME) is None
+    assert target.edited(NAMESPACE, NAME) == some_object("A4")
