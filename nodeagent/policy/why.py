@@ -180,7 +180,8 @@ def _duration(chip: ChipState, config: Configuration, now: Instant) -> list[Rule
 
 def _frequency(chip: ChipState, config: Configuration, now: Instant) -> list[RuleWhy]:
     found = []
-    raised = {w.code: w for w in chip.reasons if w.upgrade_type is not UpgradeType.DURATION}
+    counting = [w for w in chip.reasons if w.upgrade_type is not UpgradeType.DURATION]
+    raised = {w.code: w for w in sorted(counting, key=lambda w: w.level)}  # the most serious one of a code (R5)
     for code in dict.fromkeys([*chip.frequency, *(c for c in raised)]):
         if code is None:
             why = raised[None]

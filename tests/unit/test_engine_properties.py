@@ -191,3 +191,19 @@ def test_a_suppressed_code_is_not_published_and_comes_back_on_its_day() -> None:
     assert result.wake_at_mono_ms is not None
     bench.step(result.wake_at_mono_ms / 1000)
     assert not bench.chip(0).healthy
+
+
+def test_why_shows_the_most_serious_of_two_reasons_of_a_code() -> None:
+    """A separation stands (R9) while the same rule, with another handling by now, trips again."""
+    bench = Bench(rules=RULES)
+    for moment in (1, 3):
+        bench.step(moment, occur(0x80C98008, moment))
+        bench.ack(moment)
+        bench.step(moment + 1, recover(0x80C98008, moment + 1))
+    bench.reconfigure(5, rules(frequency(0x80C98008, 600, 1, Level.PRE_SEPARATE, 60)))
+    bench.step(6, occur(0x80C98008, 6))
+    assert len(bench.reasons()) == 2
+    report = explain_chip(bench.state, 0, bench.config, at(6))
+    assert report is not None
+    assert levels_of(report) == (bench.chip().chip_level, bench.chip().network_level)
+    assert bench.chip().chip_level is Level.MANUALLY_SEPARATE
