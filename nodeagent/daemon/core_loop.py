@@ -28,6 +28,7 @@ log = logging.getLogger("nodeagent.core")
 INBOX_BATCHES = 256
 MAX_BATCH = 10_000
 SAVE_PERIOD_S = 60.0
+MAX_LABELS = 256
 
 _COUNTED = {
     ChangeKind.UNATTRIBUTED: "unattributed_events_total",
@@ -61,6 +62,7 @@ class CoreLoop:
         self._save = save
         self._saved: Mapping[str, object] = {}
         self._saved_at_ms = 0
+        self._labels: set[int] = set()
         self._real = SystemClock()
         self._name_of = name_of
         self._on_view = on_view
@@ -198,9 +200,15 @@ class CoreLoop:
             if change.kind is ChangeKind.UNATTRIBUTED:
                 log.warning("event ignored code=%X reason=%r", change.code or 0, change.detail)
             if not change.known and change.code is not None and change.kind is not ChangeKind.RECOVERED:
-                self._metrics.count("unknown_codes_total", code=self._config.table.text_of(change.code))
+                self._metrics.count("unknown_codes_total", code=self._label(change.code))
         for event in events_of(result.changes, self._config.table.text_of, self._name_of):
             self._events.emit(event)
+
+    def _label(self, code: int) -> str:
+        """Label of an unknown code; of many different ones (a driver gone mad) the later ones share one."""
+        if len(self._labels) < MAX_LABELS:
+            self._labels.add(code)
+        return self._config.table.text_of(code) if code in self._labels else "other"
 
     def _measure(self, view: NodeView) -> None:
         """Gauges are computed from the view, never toggled by events (lesson 15)."""

@@ -18,6 +18,9 @@ from nodeagent.policy.frequency import FrequencyState
 from nodeagent.policy.raises import Told
 from nodeagent.policy.state import UNNAMED, ChipState, Manual, NodeState, Why
 
+MAX_ABSENT = 64
+"""Bound of what is remembered of chips that are not there; the names may be anybody's."""
+
 
 def restore(chip: ChipState, carried: CarriedOver, entering: int) -> list[Told]:
     """Fill a chip that has not answered yet; what was lifted or repaired on the way is told."""
@@ -51,7 +54,7 @@ def absent_memory(state: NodeState) -> dict[str, Any]:
     here = {chip.chip.physical_id for chip in state.chips.values()}
     named = {*carried.memory, *(carried.manual or ()), *(p for p, _ in carried.reasons)}
     found: dict[str, Any] = {}
-    for physical_id in sorted(named - here):
+    for physical_id in sorted(named - here)[:MAX_ABSENT]:
         chip = ChipState(ChipId(physical_id, physical_id, 0, 0))
         restore(chip, carried, UNNAMED)
         if chip.manual is not None:

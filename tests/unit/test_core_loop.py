@@ -13,7 +13,7 @@ from nodeagent.core.instant import Instant
 from nodeagent.core.model import ChipId, Family, Inventory, NodeView, Product
 from nodeagent.core.observation import CarriedOver, ChipCodes, FaultOccurred, InventorySeen, SourceComplete
 from nodeagent.core.telemetry import Event
-from nodeagent.daemon.core_loop import CoreLoop
+from nodeagent.daemon.core_loop import MAX_LABELS, CoreLoop
 from nodeagent.daemon.metrics import Registry
 
 LIVENESS_S = 10
@@ -30,8 +30,9 @@ class Bench:
         self.gate = threading.Event()
         self.gate.set()
         self.config = config_of(rules=DEFAULTS)
+        self.metrics = Registry()
         self.core = CoreLoop(
-            self.clock, self.config, str, self._on_view, self.restored.set, self._save, self, Registry()
+            self.clock, self.config, str, self._on_view, self.restored.set, self._save, self, self.metrics
         )
         self.thread = threading.Thread(target=self.core.run, daemon=True)
         self.thread.start()
@@ -81,3 +82,16 @@ def test_of_two_edits_during_one_step_neither_is_lost(bench: Bench) -> None:
     bench.core.manual_field(frozenset({0}), 0)
     bench.gate.set()
     assert not bench.views.get(timeout=LIVENESS_S).chips[0].manually_separated
+
+
+def test_codes_without_end_do_not_make_metrics_without_end(bench: Bench) -> None:
+    now = bench.clock.now()
+    bench.see_a_faulty_chip()
+    bench.core.submit([FaultOccurred(0, 0x8F000000 + number, None, now) for number in range(MAX_LABELS + 5)])
+    bench.core.submit([CarriedOver((), now)])
+    assert bench.restored.wait(LIVENESS_S)
+    bench.core.submit([FaultOccurred(0, 0x8E000000, None, now)])
+    bench.core.stop()
+    bench.thread.join(LIVENESS_S)
+    assert bench.metrics.summary().count("unknown_codes_total") == MAX_LABELS + 1
+    assert bench.metrics.value("unknown_codes_total", code="other") >= 5
