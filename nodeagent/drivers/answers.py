@@ -80,10 +80,11 @@ class AnswerError(DriverError):
 
 
 class AnswerDamaged(AnswerError):
-    """A function returned 0 and nonsense with it (a count out of range)."""
+    """A function returned 0 and nonsense with it. what: the nonsense, for example a count out of range."""
 
     def __init__(self, function: str, what: str) -> None:
         super().__init__(function, 0)
+        self.what = what
         self.sentence = f"{function} answered {what}"
         self.hint = ""
         self.kind = AnswerKind.FAILED

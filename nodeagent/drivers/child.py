@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from nodeagent.core.errors import HostError, NodeAgentError
 from nodeagent.drivers import protocol
-from nodeagent.drivers.answers import AnswerError
+from nodeagent.drivers.answers import AnswerDamaged, AnswerError
 
 
 class Adapter(Protocol):
@@ -73,9 +73,8 @@ def _answer(table: Mapping[str, Callable[..., Any]], request: protocol.Call) -> 
     try:
         return protocol.Value(request.id, function(*request.args))
     except AnswerError as error:
-        if error.rc == 0:
-            return protocol.Failure(request.id, error.code, error.sentence, error.hint)
-        return protocol.Refusal(request.id, error.rc, error.function)
+        what = error.what if isinstance(error, AnswerDamaged) else ""
+        return protocol.Refusal(request.id, error.rc, error.function, what)
     except NodeAgentError as error:
         return protocol.Failure(request.id, error.code, error.sentence, error.hint)
 

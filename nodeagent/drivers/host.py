@@ -6,6 +6,7 @@ die (D state) is abandoned and counted; while too many such children live, no ne
 """
 
 import contextlib
+import logging
 import os
 import queue
 import signal
@@ -20,7 +21,9 @@ from typing import Any
 
 from nodeagent.core.errors import HostError, LibraryError, NodeAgentError
 from nodeagent.drivers import protocol
-from nodeagent.drivers.answers import AnswerError
+from nodeagent.drivers.answers import AnswerDamaged, AnswerError
+
+log = logging.getLogger("nodeagent.host")
 
 MAX_ABANDONED = 4
 _EXIT_GRACE_S = 0.2
@@ -207,6 +210,9 @@ class DriverHost:
             reason = f"is of no use: {error.sentence}"
         except OSError:
             reason = ""  # "connection reset": it ended before it read a call, and its exit tells more
+        except Exception as error:  # border of a thread: calls would wait for a reader that is no more
+            log.exception("unforeseen error of the reader host=%s", self.spec.name)
+            reason = f"is of no use: unforeseen {type(error).__name__}: {error}"
         self._end(reason)
 
     def _hand_over(self, answer: protocol.Answer) -> None:
@@ -256,6 +262,8 @@ def _unwrap(answer: protocol.Answer) -> Any:
     if isinstance(answer, protocol.Value):
         return answer.value
     if isinstance(answer, protocol.Refusal):
+        if answer.what:  # still an answer of one chip, so it must not look like trouble with the host
+            raise AnswerDamaged(answer.function, answer.what)
         raise AnswerError(answer.function, answer.rc)
     error_class: type[NodeAgentError] = LibraryError if answer.code == LibraryError.code else HostError
     raise error_class(answer.sentence, answer.hint)

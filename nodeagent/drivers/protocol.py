@@ -3,6 +3,7 @@
 parent -> child   {"id": 7, "call": "codes", "args": [0, 0, 3]}
 child  -> parent  {"id": 7, "value": …}
                   {"id": 7, "rc": -8005, "function": "dcmi_get_device_health"}
+                  {"id": 7, "rc": 0, "function": "dcmi_get_card_list", "what": "a card count of 65"}
                   {"id": 7, "error": ["NA301", "sentence", "hint"]}
                   {"events": [[…], …], "dropped": 12}
 
@@ -39,11 +40,12 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A library function returned `rc`."""
+    """A library function returned `rc`, or 0 and nonsense with it; then `what` says which."""
 
     id: int
     rc: int
     function: str
+    what: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,8 @@ def encode(message: Message) -> bytes:
         body = {"id": message.id, "value": message.value}
     elif isinstance(message, Refusal):
         body = {"id": message.id, "rc": message.rc, "function": message.function}
+        if message.what:
+            body["what"] = message.what
     elif isinstance(message, Failure):
         body = {"id": message.id, "error": [message.code, message.sentence, message.hint]}
     else:
@@ -96,7 +100,7 @@ def decode(packet: bytes) -> Message:
         if "events" in body:
             return Events(tuple(tuple(e) for e in body["events"]), int(body["dropped"]))
         if "rc" in body:
-            return Refusal(int(body["id"]), int(body["rc"]), str(body["function"]))
+            return Refusal(int(body["id"]), int(body["rc"]), str(body["function"]), str(body.get("what", "")))
         if "error" in body:
             code, sentence, hint = body["error"]
             return Failure(int(body["id"]), str(code), str(sentence), str(hint))

@@ -158,7 +158,44 @@ class TestProducts:
             assert sessions.on(server, generation="v2").open(()).inventory.product.generation == "v2"
 
 
+ONE_CARD_TALKS_NONSENSE = """
+#include <string.h>
+#include "na_dcmi.h"
+#define PUBLIC __attribute__((visibility("default")))
+PUBLIC int dcmi_init(void) { return 0; }
+PUBLIC int dcmi_get_card_list(int *n, int *ids, int room) { (void)room; *n = 2; ids[0] = 0; ids[1] = 1; return 0; }
+PUBLIC int dcmi_get_device_num_in_card(int card, int *n) { (void)card; *n = 1; return 0; }
+PUBLIC int dcmi_get_device_logic_id(int *logic, int card, int device)
+{
+    (void)device;
+    *logic = card == 0 ? 999 : 1;
+    return 0;
+}
+PUBLIC int dcmi_get_device_phyid_from_logicid(unsigned int logic, unsigned int *phy) { *phy = logic; return 0; }
+PUBLIC int dcmi_get_device_chip_info_v2(int card, int device, struct dcmi_chip_info_v2 *info)
+{
+    (void)card, (void)device;
+    strcpy((char *)info->chip_name, "910B4");
+    return 0;
+}
+PUBLIC int dcmi_get_device_board_info(int card, int device, struct dcmi_board_info *info)
+{
+    (void)card, (void)device;
+    info->board_id = 0x33;
+    return 0;
+}
+"""
+
+
 class TestSickParts:
+    @no_compiler
+    def test_a_chip_that_answers_nonsense_hides_no_other(self, sessions: Sessions, tmp_path: Path) -> None:
+        opened = sessions.with_library(compile_library(tmp_path, ONE_CARD_TALKS_NONSENSE)).open(())
+        assert [c.logic_id for c in opened.inventory.chips] == [1]
+        (problem,) = opened.problems
+        assert "chip 0 of card 0" in problem
+        assert "dcmi_get_device_logic_id answered id 999, outside 0..255" in problem
+
     @pytest.mark.parametrize(
         ("function", "sick"),
         [

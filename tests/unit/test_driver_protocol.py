@@ -30,7 +30,7 @@ values = st.recursive(
 messages: st.SearchStrategy[Message] = st.one_of(
     st.builds(Call, numbers, texts, st.lists(values, max_size=4).map(tuple)),
     st.builds(Value, numbers, values),
-    st.builds(Refusal, numbers, numbers, texts),
+    st.builds(Refusal, numbers, numbers, texts, texts),
     st.builds(Failure, numbers, texts, texts, texts),
     st.builds(Events, st.lists(st.lists(numbers | texts, max_size=8).map(tuple), max_size=5).map(tuple), numbers),
 )
