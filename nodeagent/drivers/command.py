@@ -35,14 +35,17 @@ class CommandRunner:
         self._limit = limit_bytes
         self._left: list[subprocess.Popen[bytes]] = []
         self._running: subprocess.Popen[bytes] | None = None
+        self._stopping = threading.Event()
         self._lock = threading.Lock()
 
     def run(self, command: Sequence[str], deadline_s: float) -> str:
         """Standard output of a program that ended with status 0.
 
         command: absolute path and arguments. deadline_s: real seconds from now; then the whole group is killed.
-        Raises ToolError: not started, deadline, status, more than the limit on either stream.
+        Raises ToolError: not started, deadline, status, more than the limit on either stream, `stop` was called.
         """
+        if self._stopping.is_set():
+            raise ToolError(f"{command[0]} is not started any more")
         self._left = [p for p in self._left if p.poll() is None]
         if self._left:
             raise ToolError(f"{command[0]} still hangs in the kernel from an earlier call and is not started again")
@@ -60,6 +63,8 @@ class CommandRunner:
             raise ToolError(f"{command[0]} could not be started: {error}") from error
         with self._lock:
             self._running = process
+        if self._stopping.is_set():  # before the program was known, so nobody has killed it
+            self._kill()
         assert process.stdout is not None
         assert process.stderr is not None
         with process.stdout, process.stderr:
@@ -75,7 +80,11 @@ class CommandRunner:
         return out.decode(errors="replace")
 
     def stop(self) -> None:
-        """Kill the program that runs now, with its whole group."""
+        """Kill the program that runs now, with its whole group; none is started from now on."""
+        self._stopping.set()
+        self._kill()
+
+    def _kill(self) -> None:
         with self._lock, contextlib.suppress(OSError):  # nobody is left
             if self._running is not None:
                 os.killpg(self._running.pid, signal.SIGKILL)
@@ -107,7 +116,7 @@ class CommandRunner:
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
         """Kill what is left of the group, then reap its leader: in that order, while the group's number is ours."""
-        self.stop()
+        self._kill()
         with self._lock:
             self._running = None
         try:

@@ -178,6 +178,13 @@ class TestMisbehaviour:
         assert time.monotonic() - began < LIMIT_S
         asks.stop()
 
+    def test_no_question_is_begun_after_the_stop(self, write: Write, tmp_path: Path) -> None:
+        asks = tool(write(f"touch {tmp_path}/began; echo 'link status: UP'"))
+        asks.stop()
+        with pytest.raises(ToolError, match="not started any more"):
+            asks.link_up(0)
+        assert not (tmp_path / "began").exists()
+
     def test_a_program_that_cannot_be_killed_is_not_started_again(self, write: Write) -> None:  # lesson 35
         class Undead:
             alive: int | None = None
