@@ -3,6 +3,7 @@
 Reads the core loop's present state, which nobody changes; so an answer never waits for the loop.
 """
 
+import contextlib
 import json
 import logging
 import os
@@ -22,6 +23,7 @@ log = logging.getLogger("nodeagent.socket")
 MAX_REQUEST_BYTES = 4096
 CLIENT_TIMEOUT_S = 5.0
 MAX_CLIENTS = 8
+RETRY_S = 30.0
 
 
 class SocketError(NodeAgentError):
@@ -38,36 +40,49 @@ class SocketApi:
         self._core = core
         self._clock = clock
         self._listener: socket.socket | None = None
+        self._stopping = threading.Event()
         self._slots = threading.BoundedSemaphore(MAX_CLIENTS)
         self._answers: dict[str, Callable[[dict[str, Any]], Any]] = {"why": self._why, "chips": self._chips}
 
     def run(self) -> None:
-        """Serve until `stop`."""
+        """Serve until `stop`. A socket that cannot be made is said once and tried again: the rest goes on without."""
+        said = ""
+        while not self._stopping.is_set():
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+                self._listener = listener
+                try:
+                    self._listen(listener)
+                    said = ""
+                    self._accept(listener)
+                except OSError as error:
+                    problem = error.strerror or str(error)
+                    if problem != said and not self._stopping.is_set():
+                        said = problem
+                        log.warning("questions are not answered, no socket at path=%s problem=%r", self._path, problem)
+                    self._stopping.wait(RETRY_S)
+
+    def _listen(self, listener: socket.socket) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._path.unlink(missing_ok=True)
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._listener = listener
-        with listener:
-            listener.bind(str(self._path))
-            os.chmod(self._path, 0o600)
-            listener.listen(MAX_CLIENTS)
-            while True:
-                try:
-                    client, _ = listener.accept()
-                except OSError:
-                    return  # closed by `stop`
-                self._slots.acquire()
-                threading.Thread(target=self._serve, args=(client,), name="socket", daemon=True).start()
+        listener.bind(str(self._path))
+        os.chmod(self._path, 0o600)
+        listener.listen(MAX_CLIENTS)
+
+    def _accept(self, listener: socket.socket) -> None:
+        """Hand clients to threads; ends with an OSError, which `stop` causes too."""
+        while True:
+            client, _ = listener.accept()
+            self._slots.acquire()
+            threading.Thread(target=self._serve, args=(client,), name="socket", daemon=True).start()
 
     def stop(self) -> None:
         """Make `run` return and remove the socket."""
-        if self._listener is not None:
-            try:
+        self._stopping.set()
+        with contextlib.suppress(OSError):  # closed already, or never made
+            if self._listener is not None:
                 self._listener.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                log.debug("the socket was closed already")
-            self._listener.close()
-        self._path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # the folder may not let us; the next start removes it
+            self._path.unlink(missing_ok=True)
 
     def _serve(self, client: socket.socket) -> None:
         try:
@@ -117,7 +132,8 @@ def ask(path: Path, **question: Any) -> Any:
         reply = json.loads(line)
     except (OSError, ValueError) as error:
         hint = "is the daemon running? name its socket with --set daemon.socket=PATH, or use --dry-run"
-        raise SocketError(f"no daemon answers at {path}: {error}", hint) from error
-    if not reply.get("ok"):
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise SocketError(f"no daemon answers at {path}: {reason}", hint) from error
+    if not isinstance(reply, dict) or not reply.get("ok"):
         raise SocketError(f"the daemon at {path} does not know this question", "are both of the same version?")
     return reply["answer"]
