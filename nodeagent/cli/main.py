@@ -1,6 +1,7 @@
 """The `nodeagent` command: finds the sub-command, runs it, turns errors into one sentence and an exit code."""
 
 import argparse
+import errno
 import io
 import os
 import sys
@@ -39,20 +40,35 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code. Errors of ours end here, as one sentence on stderr."""
-    arguments = parser().parse_args(argv)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # Chinese names on a terminal that cannot show them
     try:
-        return int(arguments.run(arguments))
+        try:
+            arguments = parser().parse_args(argv)
+        finally:
+            sys.stdout.flush()  # of a help text
+        status = int(arguments.run(arguments))
+        sys.stdout.flush()  # here, where a failure still becomes one sentence
+        return status
     except NodeAgentError as error:
         print(f"nodeagent: {error}", file=sys.stderr)
         return EXIT_ERROR
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # The reader of a pipe went away (`| head`); point stdout elsewhere so that the exit stays quiet.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()  # the reader of a pipe went away (`| head`)
         return 0
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG):
+            raise
+        print(f"nodeagent: the output cannot be written: {error.strerror}", file=sys.stderr)
+        _drop_output()
+        return EXIT_ERROR
+
+
+def _drop_output() -> None:
+    """Point stdout elsewhere, so that the interpreter's own flush at its end stays quiet."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def entry() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 
 import nodeagent
-from nodeagent.core.errors import MockError
+from nodeagent.core.errors import MockError, ScenarioError
 from nodeagent.mock.client import MockControl
 
 SOCKET_VARIABLE = "NODEAGENT_MOCK_SOCKET"
@@ -60,7 +60,7 @@ class MockServer:
         node: profile, installed description or YAML file. timeline: YAML file to play from now.
         socket: where to serve, default in a folder of its own that `stop` removes.
         log_calls: file that gets a JSON line for every library call.
-        Raises MockError with the child's own words when it does not start.
+        Raises ScenarioError for a bad node or timeline, MockError with the child's own words when it does not start.
         """
         with contextlib.ExitStack() as cleanup:
             if socket is None:
@@ -124,4 +124,7 @@ def _wait_until_ready(child: subprocess.Popen[bytes]) -> None:
         child.kill()
         _, complaint = child.communicate()
         words = complaint.decode(errors="replace").strip().splitlines()
-        raise MockError("the mock node server did not start: " + (words[-1] if words else "it said nothing"))
+        last = words[-1] if words else "it said nothing"
+        if last.startswith(prefix := f"{ScenarioError.code}: "):
+            raise ScenarioError(last.removeprefix(prefix))
+        raise MockError(f"the mock node server did not start: {last.removeprefix(f'{MockError.code}: ')}")

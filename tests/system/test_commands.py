@@ -299,9 +299,8 @@ class TestScan:
 
     def test_dry_run_of_a_node_that_does_not_exist(self) -> None:
         done = run_command("scan", "--dry-run", "--node", "b52")
-        assert done.returncode == 2
-        assert "there is no node 'b52'" in done.stderr
-        assert "Traceback" not in done.stderr
+        line = refused(done, "NA401: there is no node 'b52'")
+        assert line.count("NA4") == 1
 
 
 class TestRest:
@@ -312,14 +311,25 @@ class TestRest:
         assert X in done.stdout
         assert "RestartNPU" in done.stdout
 
-    def test_a_reader_that_goes_away_is_no_error(self) -> None:
+    @pytest.mark.parametrize("words", [["config", "docs"], ["--help"], ["explain", X]])
+    def test_a_reader_that_goes_away_is_no_error(self, words: list[str]) -> None:
         with subprocess.Popen(
-            [PROGRAM, "config", "docs"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_environment()
+            [PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_environment()
         ) as process:
             process.stdout.close()
             complaint = process.stderr.read()
             assert process.wait(30) == 0
         assert complaint == b""
+
+    @pytest.mark.parametrize("unbuffered", ["", "1"])
+    def test_output_that_cannot_be_written_is_one_sentence(self, unbuffered: str) -> None:
+        environment = {**clean_environment(), "PYTHONUNBUFFERED": unbuffered}
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(
+                [PROGRAM, "explain", X], stdout=full, stderr=subprocess.PIPE, text=True, env=environment, check=False
+            )
+        assert done.returncode == 2
+        assert done.stderr == "nodeagent: the output cannot be written: No space left on device\n"
 
     def test_the_version_and_the_first_steps_are_told(self) -> None:
         assert re.fullmatch(r"nodeagent \d+\.\d+\.\d+\S*\n", run_command("--version").stdout)
