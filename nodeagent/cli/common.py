@@ -25,7 +25,11 @@ def add_settings_flags(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--node-name", metavar="NAME", help="name of the Kubernetes node (default: NODE_NAME)")
     dry = parser.add_argument_group("dry run")
-    dry.add_argument("--dry-run", action="store_true", help="use a pretended node and the mock library")
+    dry.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="use the mock library, on the node served at NODEAGENT_MOCK_SOCKET, else on a pretended one of its own",
+    )
     dry.add_argument(
         "--node", metavar="PROFILE|FILE", help="the pretended node: 310, 310p, 910a, a2, a3, 950 or a YAML file"
     )

@@ -31,13 +31,26 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    check = actions.add_parser("check", help="check one file")
-    check.add_argument("file", metavar="FILE")
+    check = actions.add_parser(
+        "check",
+        help="check one file",
+        description="Check one settings file: every key, its type and its range. Environment and flags do not count."
+        " Exit codes: 0 fine, 2 something is wrong.",
+    )
+    check.add_argument("file", metavar="FILE", help="YAML file with settings (docs/configuration.md)")
     check.set_defaults(run=run_check)
-    show = actions.add_parser("show", help="print the settings in force, from all sources")
+    show = actions.add_parser(
+        "show",
+        help="print the settings in force, from all sources",
+        description="Print every setting as YAML, from file, environment and flags; `# set` marks what is no default.",
+    )
     add_settings_flags(show)
     show.set_defaults(run=run_show)
-    docs = actions.add_parser("docs", help="print docs/configuration.md")
+    docs = actions.add_parser(
+        "docs",
+        help="print docs/configuration.md",
+        description="Print the reference page: every setting with its meaning, unit, range and default.",
+    )
     docs.set_defaults(run=run_docs)
 
 

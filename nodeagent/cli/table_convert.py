@@ -90,6 +90,8 @@ def _to_yaml(files: list[str]) -> int:
     if len(files) != 1:
         raise TableError("only one document at a time can become YAML", "convert each of them by itself")
     name = files[0]
+    if name == SHIPPED:
+        raise TableError("the shipped documents are YAML already", f"--to {FAULT_CODES_KEY} or {CUSTOMIZATION_KEY}")
     text = read_text(name, error=TableError)
     kind = kind_of(name, text)
     table = shipped().table
