@@ -1,4 +1,4 @@
-"""A kill at any point of the story ends in the same ConfigMap (issue: "Accepted when"; decision 17)."""
+"""A kill at any point of the story ends in the same ConfigMap (decision 17)."""
 
 import random
 
