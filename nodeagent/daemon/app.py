@@ -173,6 +173,9 @@ class Daemon:
                 failures += 1
                 self._stopping.wait(pause_s)
                 continue
+            # With the API back, the ConfigMap comes too: reasons of its rules must not meet the rules below it.
+            if not self._configuration.wait_known(FIRST_CONFIGURATION_S):
+                log.warning("ConfigMap with rules is not read yet, reasons are judged by the rules in force")
             self.core.submit([self._carried(found)])
             return
 

@@ -93,6 +93,7 @@ class ConfigSource:
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._looked = threading.Event()
+        self._known = threading.Event()
         metrics.set("configuration_version_info", 1, version=in_force.version)
 
     def run(self) -> None:
@@ -124,6 +125,12 @@ class ConfigSource:
         """Wait until every layer was looked at once; false when that took longer than `timeout_s` seconds."""
         return self._looked.wait(timeout_s)
 
+    def wait_known(self, timeout_s: float) -> bool:
+        """Wait until the ConfigMap was read, or surely is not there, and what it says is in force."""
+        if not self._known.is_set():
+            self.hasten()
+        return self._known.wait(timeout_s)
+
     def look(self) -> None:
         """One pass: read what is due, and put a new configuration in force when the content changed and is good."""
         self._look_at_files()
@@ -134,6 +141,8 @@ class ConfigSource:
             self._judged = content
             self._judge()
         self._looked.set()
+        if self._reader is None or self._map_known:
+            self._known.set()
 
     # -- reading ------------------------------------------------------------------
 

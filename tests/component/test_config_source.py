@@ -493,3 +493,25 @@ def test_the_loop_reads_at_once_when_hastened_and_stops(bench: Bench, api: FakeA
         api.put_object(config_map({"faultCode.json": levels_json("RestartNPU")}))
         bench.source.hasten()
         until(lambda: bench.level is Level.RESTART_NPU)
+
+
+def test_a_failed_read_is_a_look_but_no_knowledge() -> None:
+    """Reasons from before a restart wait for it, or the rules below the ConfigMap would end them."""
+
+    class Reader:
+        found: dict[str, Any] | None = None
+
+        def read(self, namespace: str, name: str) -> dict[str, object] | None:
+            if self.found is None:
+                raise ReadBackError("no answer")
+            return self.found
+
+    reader = Reader()
+    bench = Bench(ConfigPlaces(None, None, (NAMESPACE, NAME)), reader)
+    bench.look()
+    assert bench.source.wait_first(0)
+    assert not bench.source.wait_known(0)
+    reader.found = config_map({"faultCode.json": levels_json("SeparateNPU")})
+    bench.look()
+    assert bench.source.wait_known(0)
+    assert bench.level is Level.SEPARATE
