@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from kit.daemon import INCLUDE, PROGRAM, clean_environment, flags, node_file, run_command
+from kit.daemon import INCLUDE, PROGRAM, clean_environment, flags, node_file, run_command, wait_until
 
 from nodeagent.core.settings_docs import configuration_page
 from nodeagent.mock.launch import MockServer, library_dir
@@ -296,6 +296,15 @@ class TestScan:
         assert found["product"]["family"] == "Ascend910A3"
         assert len(found["chips"]) == 16
         assert [c["name"] for c in found["chips"] if c["faults"]] == ["Ascend910-15"]
+
+    def test_a_dry_run_that_is_ended_leaves_nothing_behind(self, tmp_path: Path) -> None:
+        node = node_file(tmp_path, init_delay_s=40)
+        places = {**clean_environment(), "TMPDIR": str(tmp_path)}
+        with subprocess.Popen([PROGRAM, "scan", "--dry-run", "--node", str(node)], env=places) as process:
+            wait_until(lambda: list(tmp_path.glob("nodeagent-mock-*/socket")))
+            process.terminate()
+            assert process.wait(30) == 143
+        assert list(tmp_path.glob("nodeagent-mock-*")) == []
 
     def test_dry_run_of_a_node_that_does_not_exist(self) -> None:
         done = run_command("scan", "--dry-run", "--node", "b52")
