@@ -139,7 +139,7 @@ class Daemon:
         """Start everything. Publishing begins when the last published object was read and every chip was asked."""
         self._supervisor.start(Loop("core", self.core.run, self.core.stop))
         self._supervisor.start(Loop("configuration", self._configuration.run, self._configuration.stop))
-        threading.Thread(target=self._restore, name="restore", daemon=True).start()
+        threading.Thread(target=self._keep_restoring, name="restore", daemon=True).start()
         self._supervisor.start(Loop("links", self._links.run, self._links.stop))
         self._supervisor.start(Loop("chips", self._source.run, self._source.stop))
         if self._socket is not None:
@@ -154,6 +154,18 @@ class Daemon:
             late.append("publisher")
         log.info("stopped %s", f"while still busy: {', '.join(late)}" if late else "cleanly")
         log.info("metrics %s", self.metrics.summary())
+
+    def _keep_restoring(self) -> None:
+        """Restore, whatever unforeseen stands in the way: without it nothing would ever be published."""
+        while not self._stopping.is_set():
+            try:
+                self._restore()
+            except Exception:
+                log.exception("unforeseen error while restoring, it is tried again")
+                self.metrics.count("loop_restarts_total", loop="restore")
+                self._stopping.wait(READ_BACK_PAUSES_S[-1])
+            else:
+                return
 
     def _restore(self) -> None:
         """Read our last published object until that succeeds; detection does not wait for it, publishing does.
