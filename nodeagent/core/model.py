@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from nodeagent.core.codes import parse_code
 from nodeagent.core.levels import Level, Plane
 
 
@@ -124,6 +125,14 @@ class Reason:
     code_text: str
     level: Level
     upgrade_type: UpgradeType
+
+    @property
+    def code(self) -> int | None:
+        """The code; None for `AutofillFaultCode`, which is no code at all (chip-faults 12.4, R7)."""
+        try:
+            return parse_code(self.code_text)
+        except ValueError:
+            return None
 
 
 @dataclass(frozen=True, slots=True)

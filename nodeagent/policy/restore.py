@@ -7,7 +7,6 @@ object. Without it the object is all there is: its reasons come back, its counte
 from dataclasses import replace
 from typing import Any
 
-from nodeagent.core.codes import parse_code
 from nodeagent.core.instant import Instant
 from nodeagent.core.levels import Level
 from nodeagent.core.model import ChipId, Reason, UpgradeType
@@ -100,7 +99,7 @@ def _from_object(chip: ChipState, reasons: list[Reason], at: Instant) -> None:
     """Reasons of the object, newest time first for doubled ones; a timed-out rule stays timed out, no count (W19)."""
     for reason in reasons:
         since = Instant(at.mono_ms - (at.wall_ms - reason.upgrade_time_ms), reason.upgrade_time_ms)
-        why = Why(_code(reason), reason.level, reason.upgrade_type)
+        why = Why(reason.code, reason.level, reason.upgrade_type)
         if why in chip.reasons and chip.reasons[why] >= since:
             continue
         chip.reasons[why] = since
@@ -127,10 +126,3 @@ def _repair(chip: ChipState, carried: CarriedOver) -> list[Told]:
     if chip.manual is None and separating:
         chip.manual = Manual(0)
     return []
-
-
-def _code(reason: Reason) -> int | None:
-    try:
-        return parse_code(reason.code_text)
-    except ValueError:
-        return None

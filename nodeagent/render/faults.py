@@ -7,7 +7,6 @@ upgrade reasons, never that of a neighbour (chip-faults 12.4, R4).
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from nodeagent.core.codes import parse_code
 from nodeagent.core.levels import Level, Plane, plane_of
 from nodeagent.core.model import ChipView, FaultView, NodeView, Reason, device_name
 from nodeagent.render.gojson import go_json, go_map
@@ -66,23 +65,15 @@ def _elements_of(name: str, chip: ChipView) -> Iterator[Element]:
         yield Element(CHIP_FAULT, name, chip.chip_level, _codes(chip_faults, chip_reasons), not chip.healthy)
 
 
-def _code_of(reason: Reason) -> int | None:
-    """The code of a reason; None for `AutofillFaultCode`, which is no code at all (chip-faults 12.4, R7)."""
-    try:
-        return parse_code(reason.code_text)
-    except ValueError:
-        return None
-
-
 def _is_network(reason: Reason) -> bool:
-    code = _code_of(reason)
+    code = reason.code
     return code is not None and plane_of(code) is Plane.NETWORK
 
 
 def _codes(faults: Sequence[FaultView], reasons: Sequence[Reason]) -> tuple[CodeEntry, ...]:
     decisive: dict[int, Reason] = {}
     for reason in reasons:
-        code = _code_of(reason)
+        code = reason.code
         if code is None:
             continue
         known = decisive.get(code)
