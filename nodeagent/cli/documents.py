@@ -5,19 +5,18 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from nodeagent.core.errors import TableError
-from nodeagent.core.files import SHIPPED_RULES, SHIPPED_TABLES, read_shipped, read_text
+from nodeagent.core.files import read_text
 from nodeagent.policy.configuration import (
     OUR_KEY,
     ClusterDocuments,
     build_configuration,
-    shipped_configuration,
 )
 from nodeagent.policy.configuration_lint import DocumentKind, kind_of
 from nodeagent.policy.rules import Configuration
 from nodeagent.policy.table import Document
 from nodeagent.policy.table_records import Finding
 from nodeagent.publish.manifest import from_yaml
-from nodeagent.sources.config_documents import documents_of_object, read_folder
+from nodeagent.sources.config_documents import documents_of_object, read_folder, shipped
 
 SHIPPED = "shipped"
 """The word for "nothing on top of the shipped documents"."""
@@ -28,12 +27,6 @@ _KEYS = {
     DocumentKind.POLL_INTERVAL: DocumentKind.POLL_INTERVAL.value,
     DocumentKind.OURS: OUR_KEY,
 }
-
-
-def shipped(texts: bool = False) -> Configuration:
-    """The shipped tables and rules. texts: with everything that `explain` shows. Raises TableError."""
-    rules = [read_shipped(SHIPPED_RULES)]
-    return shipped_configuration([read_shipped(name) for name in SHIPPED_TABLES], rules, texts)
 
 
 def documents_at(name: str) -> ClusterDocuments | Document:

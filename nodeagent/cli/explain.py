@@ -8,6 +8,7 @@ from typing import cast
 from unicodedata import east_asian_width
 
 from nodeagent.cli.documents import configuration_of
+from nodeagent.cli.flags import add_output_flag, add_site_file_flag
 from nodeagent.core.codes import parse_code
 from nodeagent.core.errors import UnknownCodeError
 from nodeagent.core.files import VOCABULARY, read_shipped
@@ -47,10 +48,8 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     parser.add_argument("codes", nargs="+", metavar="CODE", help="fault code, for example 80E01801")
     parser.add_argument("--lang", choices=("en", "zh", "both"), default="both", help="language of texts (both)")
-    parser.add_argument("--output", choices=("text", "json"), default="text", help="form of the answer (text)")
-    parser.add_argument(
-        "--site-file", action="append", default=[], metavar="FILE", help="site table on top; may be repeated"
-    )
+    add_output_flag(parser)
+    add_site_file_flag(parser)
     parser.set_defaults(run=run)
 
 

@@ -13,9 +13,10 @@ from nodeagent.core.clock import AcceleratedClock, Clock, SystemClock
 from nodeagent.core.settings import DaemonSettings, Settings
 from nodeagent.core.settings_load import check_node_name
 from nodeagent.daemon.app import Daemon, Layers
-from nodeagent.daemon.build import shipped, site_documents, target_of
+from nodeagent.daemon.build import site_documents, target_of
 from nodeagent.daemon.logs import set_up_logging
 from nodeagent.policy.configuration import build_configuration
+from nodeagent.sources.config_documents import shipped
 
 log = logging.getLogger("nodeagent.run")
 

@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 from nodeagent.cli.common import add_settings_flags, pretended, settings_of
+from nodeagent.cli.flags import add_output_flag
 from nodeagent.core.model import ChipView, FaultView, device_name
 from nodeagent.daemon.build import configuration, connect_dcmi
 from nodeagent.daemon.oneshot import Look, look
@@ -36,7 +37,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_settings_flags(parser)
-    parser.add_argument("--output", choices=("text", "json"), default="text", help="form of the answer (text)")
+    add_output_flag(parser)
     parser.set_defaults(run=run)
 
 

@@ -5,7 +5,8 @@ import json
 import sys
 
 from nodeagent.cli import table_convert, table_diff
-from nodeagent.cli.documents import configuration_of, documents_at, shipped
+from nodeagent.cli.documents import configuration_of, documents_at
+from nodeagent.cli.flags import add_output_flag, add_site_file_flag
 from nodeagent.core.errors import NodeAgentError, TableError
 from nodeagent.core.levels import Level
 from nodeagent.policy.configuration import ClusterDocuments
@@ -15,6 +16,7 @@ from nodeagent.policy.table import Document
 from nodeagent.policy.table_merge import serious
 from nodeagent.policy.table_records import BadTableError, FaultRecord, Finding
 from nodeagent.policy.vocabulary import load_vocabulary
+from nodeagent.sources.config_documents import shipped
 
 CLEAN, FOUND, UNREADABLE = 0, 1, 2
 """Exit codes of `table lint`."""
@@ -79,10 +81,8 @@ def _register_list(actions: "argparse._SubParsersAction[argparse.ArgumentParser]
     listing.add_argument("--level", choices=levels, metavar="LEVEL", help=f"only this level: {', '.join(levels)}")
     listing.add_argument("--module", metavar="MODULE", help="only this module, any letter case, for example HBM")
     listing.add_argument("--lang", choices=("en", "zh", "both"), default="en", help="language of names (en)")
-    listing.add_argument("--output", choices=("text", "json"), default="text", help="form of the answer (text)")
-    listing.add_argument(
-        "--site-file", action="append", default=[], metavar="FILE", help="site table on top; may be repeated"
-    )
+    add_output_flag(listing)
+    add_site_file_flag(listing)
     listing.set_defaults(run=run_list)
 
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from nodeagent.cli.documents import SHIPPED, configuration_of, documents_at, shipped
+from nodeagent.cli.documents import SHIPPED, configuration_of, documents_at
 from nodeagent.core.errors import TableError
 from nodeagent.core.files import SHIPPED_RULES, read_shipped, read_text
 from nodeagent.policy.configuration import OUR_KEY, BadConfigurationError, ClusterDocuments
@@ -15,6 +15,7 @@ from nodeagent.policy.table_records import Finding
 from nodeagent.policy.upstream import FAULT_CODES_KEY, read_levels
 from nodeagent.policy.upstream_rules import CUSTOMIZATION_KEY, read_customization
 from nodeagent.policy.upstream_write import customization_json, levels_json, levels_yaml, rules_yaml
+from nodeagent.sources.config_documents import shipped
 
 COMPLETE, INCOMPLETE = 0, 1
 """Exit codes; 2 when something cannot be read or is refused."""

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 from nodeagent.cli.documents import SHIPPED, configuration_of
+from nodeagent.cli.flags import add_output_flag
 from nodeagent.core.levels import Level, Severity
 from nodeagent.daemon.socket_api import ask
 from nodeagent.policy.table_diff import ActiveCode, Differences, Effect, LevelChange, differences, effects
@@ -42,7 +43,7 @@ def register(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument(
         "--socket", metavar="PATH", help="of a running daemon: say too what NEW would do to its chips now"
     )
-    parser.add_argument("--output", choices=("text", "json"), default="text", help="form of the answer (text)")
+    add_output_flag(parser)
     parser.set_defaults(run=run)
 
 

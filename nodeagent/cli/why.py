@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nodeagent.cli.common import add_settings_flags, pretended, settings_of
+from nodeagent.cli.flags import add_output_flag
 from nodeagent.core.settings import Settings
 from nodeagent.daemon.build import configuration, connect_dcmi
 from nodeagent.daemon.oneshot import look
@@ -42,7 +43,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     parser.add_argument("chip", type=int, metavar="CHIP", help="logic id of the chip, as `nodeagent scan` shows it")
     parser.add_argument("--once", action="store_true", help="look at the chips now instead of asking the daemon")
-    parser.add_argument("--output", choices=("text", "json"), default="text", help="form of the answer (text)")
+    add_output_flag(parser)
     add_settings_flags(parser)
     parser.set_defaults(run=run)
 

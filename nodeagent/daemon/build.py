@@ -6,27 +6,23 @@ from collections.abc import Callable
 from pathlib import Path
 
 from nodeagent.core.errors import SettingsError, TableError
-from nodeagent.core.files import SHIPPED_RULES, SHIPPED_TABLES, read_shipped, read_text
+from nodeagent.core.files import read_text
 from nodeagent.core.settings import Settings
 from nodeagent.drivers.chips import ChipDriver, Connect, DcmiSettings, DriverNews, HostedChips
 from nodeagent.drivers.gateway import ConnectGateway, HostedGateway
 from nodeagent.drivers.hccn import HccnTool, tool_path
 from nodeagent.drivers.host import Reaper
-from nodeagent.policy.configuration import build_configuration, shipped_configuration
+from nodeagent.policy.configuration import build_configuration
 from nodeagent.policy.rules import Configuration
 from nodeagent.policy.table import Document
 from nodeagent.policy.table_records import Finding
 from nodeagent.publish.book import BookParameters
 from nodeagent.publish.targets import Target
+from nodeagent.sources.config_documents import shipped
 from nodeagent.sources.configuration import ConfigPlaces
 from nodeagent.sources.link_plan import LinkTimes
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
-
-
-def shipped() -> Configuration:
-    """The lowest layer: the tables and rules of the package. Raises TableError when the installation is damaged."""
-    return shipped_configuration([read_shipped(name) for name in SHIPPED_TABLES], [read_shipped(SHIPPED_RULES)])
 
 
 def site_documents(settings: Settings) -> list[Document]:

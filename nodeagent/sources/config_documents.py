@@ -9,8 +9,9 @@ import stat
 from pathlib import Path
 
 from nodeagent.core.errors import ReadBackError
-from nodeagent.core.files import LIMIT_BYTES
-from nodeagent.policy.configuration import DOCUMENT_KEYS, ClusterDocuments
+from nodeagent.core.files import LIMIT_BYTES, SHIPPED_RULES, SHIPPED_TABLES, read_shipped
+from nodeagent.policy.configuration import DOCUMENT_KEYS, ClusterDocuments, shipped_configuration
+from nodeagent.policy.rules import Configuration
 from nodeagent.policy.table import Document
 from nodeagent.policy.table_draft import nearest
 from nodeagent.policy.table_records import Finding, Place
@@ -22,6 +23,15 @@ SWITCH_KEY = "SwitchFaultCode.json"
 """A key of the same ConfigMap that others read (lingqu-switch-faults)."""
 _SWAPS = 5
 """How often a folder is read again when its version changed meanwhile."""
+
+
+def shipped(texts: bool = False) -> Configuration:
+    """The lowest layer: tables and rules of the package. texts: with everything that `explain` shows.
+
+    Raises TableError when the installation is damaged.
+    """
+    tables = [read_shipped(name) for name in SHIPPED_TABLES]
+    return shipped_configuration(tables, [read_shipped(SHIPPED_RULES)], texts)
 
 
 def documents_of_object(obj: dict[str, object], where: str) -> ClusterDocuments:

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from kit.fake_api import Answer, FakeApi, fake_api
 
-from nodeagent.cli.documents import shipped
 from nodeagent.core.errors import ReadBackError
 from nodeagent.core.levels import Level
 from nodeagent.core.telemetry import Event, EventReason
@@ -23,7 +22,7 @@ from nodeagent.policy.rules import Configuration
 from nodeagent.publish.directory import DirectoryTarget
 from nodeagent.publish.kubernetes import KubernetesTarget
 from nodeagent.sources import config_watch
-from nodeagent.sources.config_documents import read_folder
+from nodeagent.sources.config_documents import read_folder, shipped
 from nodeagent.sources.configuration import ConfigPlaces, ConfigSource, ObjectReader
 
 CODE = 0x80E01801

@@ -17,11 +17,11 @@ from nodeagent.core.observation import (
     Observation,
     SourceComplete,
 )
-from nodeagent.daemon.build import shipped
 from nodeagent.policy.engine import step
 from nodeagent.policy.rules import Configuration
 from nodeagent.policy.state import NodeState
 from nodeagent.render.device_info import render_device_info
+from nodeagent.sources.config_documents import shipped
 
 FIRST_MS = 1759999990123
 WRITE_S = 1760000000

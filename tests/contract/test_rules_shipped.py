@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from nodeagent.cli.documents import shipped
 from nodeagent.core.files import SHIPPED_RULES, read_shipped
 from nodeagent.core.levels import Level, Severity
 from nodeagent.policy.configuration import ClusterDocuments, build_configuration
@@ -16,6 +15,7 @@ from nodeagent.policy.table_diff import differences
 from nodeagent.policy.upstream import FAULT_CODES_KEY, read_levels
 from nodeagent.policy.upstream_rules import CUSTOMIZATION_KEY, read_customization
 from nodeagent.policy.upstream_write import customization_json, levels_json, levels_yaml, rules_yaml
+from nodeagent.sources.config_documents import shipped
 
 DATA = Path(__file__).parent / "data" / "fault_codes"
 Fact = tuple[object, ...]

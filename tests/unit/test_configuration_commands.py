@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from nodeagent.cli import table
-from nodeagent.cli.documents import shipped
 from nodeagent.core.errors import TableError
 from nodeagent.core.files import SHIPPED_RULES, SHIPPED_TABLES, read_shipped
 from nodeagent.policy.configuration_lint import DocumentKind, kind_of, lint_documents
+from nodeagent.sources.config_documents import shipped
 
 
 def run(*arguments: object) -> int:

@@ -5,7 +5,6 @@ from functools import cache
 
 import pytest
 
-from nodeagent.cli.documents import shipped
 from nodeagent.core.errors import TableError
 from nodeagent.core.levels import Level, Severity
 from nodeagent.policy.configuration import (
@@ -18,6 +17,7 @@ from nodeagent.policy.rules import Configuration
 from nodeagent.policy.table_records import Finding, Place
 from nodeagent.policy.upstream import FAULT_CODES_KEY, POLL_INTERVAL_KEY
 from nodeagent.policy.upstream_rules import CUSTOMIZATION_KEY
+from nodeagent.sources.config_documents import shipped
 
 SITE = (
     "site.yaml",

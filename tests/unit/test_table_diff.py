@@ -2,11 +2,11 @@
 
 from functools import cache
 
-from nodeagent.cli.documents import shipped
 from nodeagent.core.levels import Level, Severity
 from nodeagent.policy.configuration import build_configuration
 from nodeagent.policy.rules import Configuration
 from nodeagent.policy.table_diff import ActiveCode, CodeEffect, Effect, differences, effects
+from nodeagent.sources.config_documents import shipped
 
 
 @cache

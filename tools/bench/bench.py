@@ -16,10 +16,10 @@ from rig import Inotify, running, wait_for_file
 from nodeagent.core.instant import Instant
 from nodeagent.core.model import ChipId, Family, Inventory, Product
 from nodeagent.core.observation import FaultOccurred, FaultRecovered, InventorySeen, Observation, SourceComplete
-from nodeagent.daemon.build import shipped
 from nodeagent.policy.engine import step
 from nodeagent.policy.rules import Configuration
 from nodeagent.policy.state import NodeState
+from nodeagent.sources.config_documents import shipped
 
 SAMPLES = 500
 REST_S = 60
