@@ -76,7 +76,6 @@ class CoreLoop:
         self._stopping = threading.Event()
         self._state = NodeState()
         self._wake_at_ms: int | None = None
-        self.last_step_s = monotonic_s()
 
     def submit(self, observations: Sequence[Observation]) -> None:
         """Hand over observations; waits while the inbox is full."""
@@ -128,7 +127,6 @@ class CoreLoop:
             due = self._wake_at_ms is not None and now.mono_ms >= self._wake_at_ms
             if batch or due:
                 self._step(batch, now)
-            self.last_step_s = monotonic_s()
 
     def _poke(self) -> None:
         """Wake the loop; a full inbox will wake it anyway."""

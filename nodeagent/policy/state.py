@@ -103,7 +103,6 @@ class ChipState:
     answered: Instant | None = None
     recalled: bool = False
     silent_since: Instant | None = None
-    silent_why: str = ""
     reasons: dict[Why, Instant] = field(default_factory=dict)
     frequency: dict[int, FrequencyState] = field(default_factory=dict)
     duration: dict[int, DurationState] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nodeagent.core.instant import Instant
-from nodeagent.core.levels import Level, Plane, plane_of
+from nodeagent.core.levels import Level, Plane
 from nodeagent.core.model import ChipView, Family, UpgradeType, device_name
 from nodeagent.policy import duration
 from nodeagent.policy.frequency import FrequencyState, release_mono_ms
@@ -78,19 +78,6 @@ def explain_chip(state: NodeState, logic_id: int, config: Configuration, now: In
         version=config.version,
         layers=config.layers,
     )
-
-
-def levels_of(report: ChipWhy) -> tuple[Level, Level]:
-    """Chip level and network level recomputed from the report alone."""
-    chip, network = Level.NORMAL, Level.NORMAL
-    found = [(code.plane, code.level) for code in report.codes]
-    found += [(_plane(rule.text), rule.level) for rule in report.rules if rule.raises]
-    for plane, level in found:
-        if plane is Plane.NETWORK:
-            network = max(network, level)
-        else:
-            chip = max(chip, level)
-    return chip, network
 
 
 def as_json(report: ChipWhy) -> dict[str, Any]:
@@ -245,10 +232,3 @@ def _fields(view: ChipView, family: Family) -> list[tuple[str, str]]:
     if view.healthy and not view.used:
         found.append((key, f"{name} is available"))
     return found
-
-
-def _plane(text: str) -> Plane:
-    try:
-        return plane_of(int(text, 16))
-    except ValueError:
-        return Plane.CHIP

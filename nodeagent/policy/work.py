@@ -257,12 +257,11 @@ class Work:
         if chip.silent_since is None:
             chip.silent_since = fact.at
             self._tell(ChangeKind.SILENT, fact.at, fact.logic_id, None, fact.why)
-        chip.silent_why = fact.why
 
     def _answers(self, logic_id: int, at: Instant) -> None:
         if self.chips[logic_id].silent_since is not None:
             chip = self.writable(logic_id)
-            chip.silent_since, chip.silent_why = None, ""
+            chip.silent_since = None
             self._tell(ChangeKind.ANSWERS, at, logic_id, None, "answers again")
 
     # -- after the facts ------------------------------------------------------

@@ -56,11 +56,10 @@ class ReadBack:
 
 @dataclass(frozen=True, slots=True)
 class PublisherStatus:
-    """How publishing stands. pending: something is not yet acknowledged. last_success: the last write taken."""
+    """How publishing stands. pending: something is not yet acknowledged."""
 
     pending: bool
     acknowledged_generation: int | None
-    last_success: Instant | None
     failures: int
     problem: str
 
@@ -114,8 +113,7 @@ class Publisher:
         self._edit_period_s: float | None = None
         self._edit_check_ms = 0
         self._conflicts = 0
-        self._last_success: Instant | None = None
-        self._status = PublisherStatus(False, None, None, 0, "")
+        self._status = PublisherStatus(False, None, 0, "")
 
     def submit(self, view: NodeView) -> None:
         """Make this the content to publish, in place of any earlier one; from any thread, never blocks."""
@@ -172,9 +170,7 @@ class Publisher:
                 wait_s = self._round()
             except Exception as error:  # noqa: BLE001 - border of the supervised loop: the thread survives everything
                 wait_s = self._survive(error)
-            self._status = PublisherStatus(
-                self._book.pending, self._generation, self._last_success, self._book.failures, self._problem
-            )
+            self._status = PublisherStatus(self._book.pending, self._generation, self._book.failures, self._problem)
             self._wake.wait(wait_s)
             self._wake.clear()
 
@@ -265,7 +261,6 @@ class Publisher:
         failures = self._book.failures
         self._conflicts = 0
         generation = self._book.taken(at)
-        self._last_success = at
         self._problem = ""
         self._metrics.count("publish_writes_total", object=_OBJECT, result="ok")
         self._metrics.set("publish_last_success_timestamp_seconds", at.wall_ms / 1000, object=_OBJECT)

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from kit.engine import Bench, at, config_of, listed, occur, once, recover
 from kit.rules import DEFAULTS, LINK, duration, frequency, rules
 
-from nodeagent.core.levels import Level
+from nodeagent.core.levels import Level, Plane, plane_of
 from nodeagent.core.observation import CarriedOver, FaultOccurred, FaultRecovered, Observation
 from nodeagent.policy.engine import reconfigure, step
 from nodeagent.policy.memory import remember
 from nodeagent.policy.state import NodeState
-from nodeagent.policy.why import explain_chip, levels_of
+from nodeagent.policy.why import ChipWhy, explain_chip
 
 RULES = rules(
     frequency(0x80C98008, 600, 2, Level.MANUALLY_SEPARATE),
@@ -24,6 +24,26 @@ RULES = rules(
 CODES = (0x80C98008, 0x80CB8002, LINK, 0x80E01801, 0x80C98009, 0x8ABCDE01)
 facts = st.tuples(st.sampled_from([occur, recover, once]), st.sampled_from(CODES), st.integers(1, 90))
 histories = st.lists(facts, max_size=25)
+
+
+def levels_of(report: ChipWhy) -> tuple[Level, Level]:
+    """Chip level and network level recomputed from the report alone."""
+    chip, network = Level.NORMAL, Level.NORMAL
+    found = [(code.plane, code.level) for code in report.codes]
+    found += [(_plane(rule.text), rule.level) for rule in report.rules if rule.raises]
+    for plane, level in found:
+        if plane is Plane.NETWORK:
+            network = max(network, level)
+        else:
+            chip = max(chip, level)
+    return chip, network
+
+
+def _plane(text: str) -> Plane:
+    try:
+        return plane_of(int(text, 16))
+    except ValueError:
+        return Plane.CHIP
 
 
 def timed(history: list[tuple[object, int, int]]) -> list[tuple[float, Observation]]:
