@@ -1,0 +1,1 @@
+"""The Kubernetes API on the wire: one client, one connection pool, watches of single objects."""
