@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from contract.data.device_info.cases import VIEWS
 from kit.fake_api import Answer, FakeApi, fake_api
+from kit.target import kubernetes_target
 
 from nodeagent.core.errors import PublishError, ReadBackError
 from nodeagent.publish.kubernetes import KubernetesTarget
@@ -30,10 +31,9 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeApi]:
 
 
 @pytest.fixture
-def target(api: FakeApi, tmp_path: Path) -> Iterator[KubernetesTarget]:
-    made = KubernetesTarget(api.kubeconfig(tmp_path))
-    yield made
-    made.close()
+def target(api: FakeApi, tmp_path: Path) -> KubernetesTarget:
+    made = kubernetes_target(api.kubeconfig(tmp_path))
+    return made
 
 
 def test_nothing_is_asked_before_the_first_call(target: KubernetesTarget, api: FakeApi) -> None:
@@ -187,7 +187,7 @@ def test_write_that_arrived_without_an_answer_is_found_by_the_next_one(target: K
 
 def test_401_reads_the_credentials_again_and_tries_once(api: FakeApi, tmp_path: Path) -> None:
     api.token = "old"
-    target = KubernetesTarget(api.kubeconfig(tmp_path))
+    target = kubernetes_target(api.kubeconfig(tmp_path))
     target.write(some_object("A1"))
     api.token = "new"
     api.kubeconfig(tmp_path)
@@ -197,19 +197,17 @@ def test_401_reads_the_credentials_again_and_tries_once(api: FakeApi, tmp_path: 
     with pytest.raises(PublishError, match="status 401"):
         target.write(some_object("A3"))
     assert api.methods[-2:] == ["PUT", "PUT"]
-    target.close()
 
 
 def test_absent_server_is_an_error_both_ways(tmp_path: Path) -> None:
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
         api = FakeApi(url=f"http://127.0.0.1:{reserved.getsockname()[1]}")
-        target = KubernetesTarget(api.kubeconfig(tmp_path))
+        target = kubernetes_target(api.kubeconfig(tmp_path))
         with pytest.raises(PublishError, match="no complete answer"):
             target.write(some_object())
         with pytest.raises(ReadBackError, match="no complete answer"):
             target.read(*KEY)
-        target.close()
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", "current-context: x"])
@@ -217,14 +215,14 @@ def test_unusable_kubeconfig_is_an_error_of_the_call(tmp_path: Path, content: st
     path = tmp_path / "kubeconfig"
     path.write_text(content, encoding="utf-8")
     with pytest.raises(ReadBackError, match="kubeconfig"):
-        KubernetesTarget(str(path)).read(*KEY)
+        kubernetes_target(str(path)).read(*KEY)
     with pytest.raises(PublishError, match="absent"):
-        KubernetesTarget(str(tmp_path / "absent")).write(some_object())
+        kubernetes_target(str(tmp_path / "absent")).write(some_object())
 
 
 def test_outside_a_pod_there_is_no_service_account(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    target = KubernetesTarget()
+    target = kubernetes_target(None)
     assert "service account" in target.describe()
     with pytest.raises(PublishError, match="service account"):
         target.write(some_object())

@@ -13,6 +13,7 @@ import pytest
 import yaml
 from contract.data.device_info.cases import VIEWS, golden
 from kit.fake_api import Answer, fake_api
+from kit.target import kubernetes_target
 
 from nodeagent.core.clock import SystemClock
 from nodeagent.core.errors import PublishError, ReadBackError
@@ -23,7 +24,6 @@ from nodeagent.core.observation import CarriedFault
 from nodeagent.core.telemetry import Event, EventReason, NullTelemetry
 from nodeagent.publish.book import BookParameters
 from nodeagent.publish.directory import DirectoryTarget
-from nodeagent.publish.kubernetes import KubernetesTarget
 from nodeagent.publish.publisher import Publisher
 from nodeagent.render.device_info import NAMESPACE, config_map, object_name
 from nodeagent.render.reading import published_update_time
@@ -66,7 +66,7 @@ class MemoryTarget:
     def edited(self, namespace: str, name: str) -> dict[str, object] | None:
         return None
 
-    def edit_period_s(self, waiting: bool) -> float | None:
+    def edit_period_s(self) -> float | None:
         return None
 
 
@@ -421,7 +421,7 @@ def test_from_view_to_server_through_an_outage(tmp_path: Path, monkeypatch: pyte
     monkeypatch.delenv("http_proxy", raising=False)
     monkeypatch.delenv("HTTP_PROXY", raising=False)
     with fake_api() as api:
-        target = KubernetesTarget(api.kubeconfig(tmp_path))
+        target = kubernetes_target(api.kubeconfig(tmp_path))
         house = House(target)
         house.publisher.start()
         api.script.extend([Answer(500), Answer(0), Answer(503), Answer(200, half=True)])
@@ -429,7 +429,6 @@ def test_from_view_to_server_through_an_outage(tmp_path: Path, monkeypatch: pyte
         house.publisher.submit(view("A4", 2))
         house.wait_for(2)
         assert house.publisher.stop(LIVENESS_S)
-        target.close()
         assert _case(api.objects[NAMESPACE, NAME]["data"]) == "A4"
         assert house.telemetry.events == [EventReason.PUBLISH_FAILED, EventReason.PUBLISH_RECOVERED]
 
@@ -476,7 +475,7 @@ def test_an_edit_just_before_a_write_is_read_first(tmp_path: Path) -> None:
 def test_an_edit_in_the_cluster_is_read_before_it_is_overwritten(tmp_path: Path) -> None:
     """Device-info 8: the operator's edit between our read and our write is not lost."""
     with fake_api() as api:
-        house = House(KubernetesTarget(api.kubeconfig(tmp_path)))
+        house = House(kubernetes_target(api.kubeconfig(tmp_path)))
         house.publisher.start()
         house.publisher.submit(view("A6", 7))
         house.wait_for(7)

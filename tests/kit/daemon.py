@@ -126,6 +126,7 @@ def daemon_settings(server: MockServer, out: Path) -> dict[str, object]:
         "node.name": NODE,
         "daemon.state_dir": out / ".state",
         "daemon.socket": out / ".state" / "socket",
+        "daemon.lock": out / ".state" / "lock",
     }
 
 
