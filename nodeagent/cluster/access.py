@@ -3,6 +3,7 @@
 Only its configuration and transport are used; the generated models would double our memory.
 """
 
+import logging
 import socket
 import threading
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from nodeagent.cluster.calls import NoAnswerError
 if TYPE_CHECKING:
     from kubernetes.client import Configuration
     from urllib3 import PoolManager
+
+log = logging.getLogger("nodeagent.cluster")
 
 CONNECTIONS = 8
 """Idle connections that are kept: watches, publisher, node object, Events and a spare."""
@@ -76,6 +79,7 @@ class Access:
                 configuration = self._load()
                 from kubernetes.client.rest import RESTClientObject
 
+                _tell_insecure(configuration)
                 try:
                     pool = RESTClientObject(configuration).pool_manager
                 except (OSError, ValueError) as error:
@@ -124,3 +128,14 @@ class Access:
             (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _USER_TIMEOUT_MS),
         ]
         return configuration
+
+
+def _tell_insecure(configuration: "Configuration") -> None:
+    """Say once that the server is not verified, instead of the transport's warning with each request."""
+    if not configuration.verify_ssl:
+        import urllib3
+
+        urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
+        log.warning(
+            "the API server's certificate is not verified, anybody could answer for it server=%s", configuration.host
+        )

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from nodeagent.core.errors import ForbiddenError, ReadBackError
+from nodeagent.core.errors import ForbiddenError, NotAskedError, ReadBackError
 
 
 class FollowedObject:
@@ -15,13 +15,14 @@ class FollowedObject:
         self._lock = threading.Lock()
         self._known = False
         self._object: dict[str, Any] | None = None
-        self._trouble: ReadBackError = ReadBackError("the API server was not asked yet")
+        self._trouble: ReadBackError = NotAskedError("the API server was not asked yet")
 
     def read(self, namespace: str, name: str) -> dict[str, object] | None:
         """The object as it was told last; None when it surely is not there.
 
-        Raises ReadBackError while nothing was told since the start, ForbiddenError when we may not read it. What was
-        told before a connection was lost stays true until something else is told.
+        Raises NotAskedError while nothing was told since the start, ForbiddenError when we may not read it, another
+        ReadBackError when the server gives no answer. What was told before a connection was lost stays true until
+        something else is told.
         """
         with self._lock:
             if not self._known:

@@ -121,7 +121,7 @@ class Watch:
 
     def _list(self) -> None:
         answer = self._client.send(self._selection.call("list", {}))
-        items = answer.get("items")
+        items = answer.get("items") or []  # an empty list of metadata has null there
         version = version_of(answer)
         if not isinstance(items, list) or not version:
             raise NoAnswerError(f"the list of {self._selection.label} is no list")

@@ -98,6 +98,12 @@ class ReadBackError(NodeAgentError):
     code = "NA503"
 
 
+class NotAskedError(ReadBackError):
+    """Nobody was asked yet; an answer will come."""
+
+    code = "NA503"
+
+
 class ForbiddenError(ReadBackError):
     """We have no right to read an object: asking again is of no use before somebody grants it."""
 

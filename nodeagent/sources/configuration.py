@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from nodeagent.core.clock import monotonic_s
-from nodeagent.core.errors import ForbiddenError, ReadBackError
+from nodeagent.core.errors import ForbiddenError, NotAskedError, ReadBackError
 from nodeagent.core.telemetry import Event, EventReason, EventSink, Metrics
 from nodeagent.policy.configuration import (
     BadConfigurationError,
@@ -182,7 +182,8 @@ class ConfigSource:
         try:
             found = reader.read(namespace, name)
         except ReadBackError as error:
-            self._trouble("ConfigMap", error.sentence)
+            if not isinstance(error, NotAskedError):
+                self._trouble("ConfigMap", error.sentence)
             if isinstance(error, ForbiddenError):
                 self._known.set()  # nobody will tell us soon: the start does not wait for it
             pause_s = float(POLL_INTERVAL_S)

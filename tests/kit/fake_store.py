@@ -50,13 +50,17 @@ def status_of(code: int, message: str) -> dict[str, Any]:
 
 @dataclass
 class Store:
-    """Objects by resource, and what happened to them. oldest: versions before this one are gone for watches."""
+    """Objects by resource, and what happened to them. oldest: versions before this one are gone for watches.
+
+    followed: watches that were opened so far.
+    """
 
     kept: dict[str, dict[Key, dict[str, Any]]] = field(default_factory=dict)
     happened: list[tuple[int, str, str, dict[str, Any]]] = field(default_factory=list)
     lock: threading.RLock = field(default_factory=threading.RLock)
     version: int = 100
     oldest: int = 0
+    followed: int = 0
     _changed: threading.Condition = field(init=False)
     _cuts: int = 0
     _parting: list[Any] = field(default_factory=list)
@@ -109,6 +113,7 @@ class Store:
         seen = int(target.query["resourceVersion"])
         with self.lock:
             cuts = self._cuts
+            self.followed += 1
             if seen < self.oldest:
                 yield {"type": "ERROR", "object": status_of(410, "too old resource version")}
                 yield None
