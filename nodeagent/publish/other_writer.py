@@ -86,6 +86,12 @@ class WriterGuard:
             self._until_ms = now.mono_ms + RECENT_MS - (now.wall_ms - self.writer.at_ms)
         return before is None or before.name != self.writer.name
 
+    def current(self, now: Instant) -> OtherWriter | None:
+        """The other writer, as long as its last write is recent."""
+        if self.writer is not None and now.wall_ms - self.writer.at_ms > RECENT_MS:
+            self.writer = None
+        return self.writer
+
     def wait_ms(self, now: Instant) -> int:
         """Milliseconds until we may write, 0 = now."""
         wait_ms = max(0, self._until_ms - now.mono_ms)

@@ -316,6 +316,8 @@ class Publisher:
         generation = self._book.taken(at)
         self._problem = ""
         self._reports.written(at, rendered.left_out, failures, self._target.describe())
+        if self._guard is not None:
+            self._reports.other_writer(self._guard.current(at), new=False, holding=False)
         if submission is not self._reported:
             self._reported = submission
             self._reports.latency((at.mono_ms - submission.at.mono_ms) / 1000)

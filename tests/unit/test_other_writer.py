@@ -117,3 +117,11 @@ def test_what_a_write_removes_is_named() -> None:
     ]
     assert foreign_parts(published(), shadow=True) == ["label mx-consumer-cim"]
     assert foreign_parts({"metadata": None, "data": None}) == []
+
+
+def test_a_writer_is_current_for_a_quarter_of_an_hour() -> None:
+    guard = WriterGuard(overwrite=True)
+    now = Instant(0, WROTE_MS)
+    guard.look(published(managed("device-plugin")), now)
+    assert guard.current(now.plus_ms(RECENT_MS)) is not None
+    assert guard.current(now.plus_ms(RECENT_MS + 1)) is None
