@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from nodeagent.cluster.calls import FORBIDDEN
+from nodeagent.cluster.backoff import Backoff
 
 
 class Action(Enum):
@@ -29,16 +29,12 @@ class Next:
 
 @dataclass(frozen=True, slots=True)
 class WatchTimes:
-    """Bounds in milliseconds. base_ms, cap_ms: of the pause after the first failure in a row, and the largest.
-
-    broken_ms: of the pause after a stream that broke although it had lived. forbidden_cap_ms: largest pause while a
-    right is missing: somebody must grant it first. settled_ms: a stream that lived this long was no failure.
+    """In milliseconds. gone_ms, broken_ms: bounds of the pause after a 410 and after a stream that broke, though it had
+    lived. settled_ms: a stream that lived this long was no failure.
     """
 
-    base_ms: int = 1000
-    cap_ms: int = 30_000
+    gone_ms: int = 1000
     broken_ms: int = 2000
-    forbidden_cap_ms: int = 300_000
     settled_ms: int = 5000
 
 
@@ -49,13 +45,13 @@ class WatchPlan:
         self._draw = draw
         self._times = times or WatchTimes()
         self._version = ""
-        self._failures = 0
+        self._backoff = Backoff(draw)
         self._delay_ms = 0
 
     @property
     def failures(self) -> int:
         """Failures in a row."""
-        return self._failures
+        return self._backoff.failures
 
     def next(self) -> Next:
         """What to do now."""
@@ -65,7 +61,7 @@ class WatchPlan:
     def listed(self, version: str) -> None:
         """A list succeeded; its version is where the watch begins. Failures are forgotten when the watch lives."""
         self._version = version
-        self._delay_ms = 0 if version else self._pause_ms(self._times.cap_ms)
+        self._delay_ms = 0
 
     def event(self, version: str) -> None:
         """An event or bookmark with this version came."""
@@ -74,31 +70,25 @@ class WatchPlan:
 
     def ended(self, lived_ms: int) -> None:
         """The server ended the watch properly, as it does every hour."""
-        self._settle(lived_ms, self._times.base_ms, proper=True)
+        self._settle(lived_ms, 0)
 
     def broke(self, lived_ms: int) -> None:
         """The stream broke off, fell silent, or could not be understood: what was missed is found by a list."""
         self._version = ""
-        self._settle(lived_ms, self._times.broken_ms, proper=False)
+        self._settle(lived_ms, self._times.broken_ms)
 
     def gone(self, lived_ms: int) -> None:
         """410: the version is too old."""
         self._version = ""
-        self._settle(lived_ms, self._times.base_ms, proper=False)
+        self._settle(lived_ms, self._times.gone_ms)
 
     def failed(self, status: int, retry_after_s: float) -> None:
         """A request was refused (status) or not answered (0)."""
-        cap_ms = self._times.forbidden_cap_ms if status == FORBIDDEN else self._times.cap_ms
-        self._delay_ms = max(self._pause_ms(cap_ms), int(retry_after_s * 1000 * (1 + self._draw() / 10)))
+        self._delay_ms = int(self._backoff.failed(status, retry_after_s) * 1000)
 
-    def _settle(self, lived_ms: int, bound_ms: int, *, proper: bool) -> None:
+    def _settle(self, lived_ms: int, bound_ms: int) -> None:
         if lived_ms < self._times.settled_ms:
-            self._delay_ms = self._pause_ms(self._times.cap_ms)
+            self._delay_ms = int(self._backoff.failed() * 1000)
             return
-        self._failures = 0
-        self._delay_ms = 0 if proper else int(self._draw() * bound_ms)
-
-    def _pause_ms(self, cap_ms: int) -> int:
-        bound_ms = min(cap_ms, self._times.base_ms * 2 ** min(self._failures, 20))
-        self._failures += 1
-        return int(self._draw() * bound_ms)
+        self._backoff.succeeded()
+        self._delay_ms = int(self._draw() * bound_ms)
