@@ -105,10 +105,20 @@ def build() -> Path:
 def _build(name: str, environment: dict[str, str]) -> None:
     version = kubernetes_version()
     # Without these, clients cannot read the server's version and the kubelet registers with nonsense.
-    versions = [f"-X k8s.io/{part}.gitVersion={version}" for part in ("component-base/version", "client-go/pkg/version")]
+    versions = [
+        f"-X k8s.io/{part}.gitVersion={version}" for part in ("component-base/version", "client-go/pkg/version")
+    ]
     new = BINARIES / f"{name}.new"
     begin = time.monotonic()
-    command = ["go", "build", "-o", str(new), "-ldflags", " ".join(["-s -w", *(versions if name == "kube" else [])]), "."]
+    command = [
+        "go",
+        "build",
+        "-o",
+        str(new),
+        "-ldflags",
+        " ".join(["-s -w", *(versions if name == "kube" else [])]),
+        ".",
+    ]
     done = subprocess.run(command, cwd=_SOURCES[name], env=environment, stdout=sys.stderr, check=False)
     if done.returncode != 0:
         raise NoControlPlane(f"{name} could not be built, `go build` in {_SOURCES[name]} said why")
@@ -149,7 +159,12 @@ def _go_programs() -> Iterator[str]:
 def _go_version(program: str) -> tuple[int, ...] | None:
     """The version of the program itself, not of a toolchain that it would fetch."""
     done = subprocess.run(
-        [program, "version"], cwd="/", env=os.environ | {"GOTOOLCHAIN": "local"}, capture_output=True, text=True, check=False
+        [program, "version"],
+        cwd="/",
+        env=os.environ | {"GOTOOLCHAIN": "local"},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     found = re.search(r"\bgo(\d+)\.(\d+)", done.stdout)
     return (int(found[1]), int(found[2])) if found else None
