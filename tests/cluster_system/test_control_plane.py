@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from cluster.build import kubernetes_version
-from kit.cluster import Answer, Cluster
+from kit.cluster import Answer, Cluster, foreign_without
 from kit.daemon import alive, wait_until
 from kit.tcp_proxy import TcpProxy
 
@@ -25,7 +25,9 @@ def in_background(call: Callable[[], Answer]) -> tuple[threading.Thread, list[An
     return thread, answers
 
 
-@pytest.mark.skipif("KUBEBUILDER_ASSETS" in os.environ, reason="binaries from elsewhere have a version of their own")
+@pytest.mark.skipif(
+    bool(os.environ.get("KUBEBUILDER_ASSETS")), reason="binaries from elsewhere have a version of their own"
+)
 def test_the_server_is_the_kubernetes_that_go_mod_names(cluster: Cluster) -> None:
     assert kubernetes_version() == "v1.36.3"
     versions = yaml.safe_load(cluster.kubectl("version", "-o", "yaml").stdout)
@@ -109,6 +111,7 @@ class TestStopAndStart:
         cluster.api_server.start()
         assert cluster.config_map("default", node) == made
 
+    @pytest.mark.skipif(foreign_without("kube-controller-manager"), reason="KUBEBUILDER_ASSETS has no such binary")
     def test_controllers_make_the_default_service_account(self, tmp_path: Path) -> None:
         with Cluster(tmp_path / "own", controllers=True) as cluster:
             cluster.create("/api/v1/namespaces", "Namespace", "new")
