@@ -28,7 +28,7 @@ class Backoff:
         """
         chance = self._draw()
         cap_s = self._forbidden_cap_s if status == FORBIDDEN else self._cap_s
-        bound_s = min(cap_s, self._base_s * 2 ** min(self.failures, 20))
+        bound_s = min(cap_s, self._base_s * float(1 << min(self.failures, 20)))
         self.failures += 1
         return max(chance * bound_s, retry_after_s * (1 + chance / 10))
 
