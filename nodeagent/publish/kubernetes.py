@@ -198,6 +198,8 @@ class KubernetesTarget:
             )
         with self._lock:
             slot.unconfirmed_since_s = monotonic_s()
+            if slot.heard == {}:
+                slot.heard = None  # that it was absent is old news
             if slot.heard is not None and version_of(slot.heard) == version_of(answer):
                 slot.unconfirmed_since_s = None  # the watch was quicker than the answer
 

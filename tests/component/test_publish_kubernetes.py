@@ -280,6 +280,14 @@ def test_an_absent_object_that_we_never_had_is_no_deletion(target: KubernetesTar
     assert by_watch(target, api) is None
 
 
+def test_absence_that_was_told_before_we_created_it_is_no_deletion(target: KubernetesTarget, api: FakeApi) -> None:
+    assert target.read(*KEY) is None
+    target.heard(*KEY, None)
+    target.write(some_object("A1"))
+    assert target.edited(*KEY) is None
+    assert by_watch(target, api) is None
+
+
 def test_a_write_whose_answer_got_lost_is_ours_when_the_watch_shows_it(target: KubernetesTarget, api: FakeApi) -> None:
     target.write(some_object("A1"))
     api.script.append(Answer(0, apply=True, method="PUT"))
