@@ -22,13 +22,19 @@ from nodeagent.sources.plan import ChipTimes
 LIMIT_S = 20.0
 IP = "dcmi_get_device_ip"
 A2 = NodeSpec(profile="a2", chips=2)
+TIMES = ChipTimes()
 FIRST = ["192.168.100.1", "192.168.100.2"]
 
 
 class PacedClock(FakeClock):
     """A thread that waits by this clock looks again every few milliseconds, so the test need not wake it."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits: list[float] = []
+
     def real_s(self, clock_s: float) -> float:
+        self.waits.append(clock_s)
         return min(max(0.0, clock_s), 0.003)
 
 
@@ -60,7 +66,7 @@ class Session(FakeChipDriver):
 class Rig:
     """A source on a node. Everything it emitted and reported, and every call, is kept in order."""
 
-    def __init__(self, spec: NodeSpec) -> None:
+    def __init__(self, spec: NodeSpec, times: ChipTimes) -> None:
         self.clock = PacedClock()
         self.node = MockNode(spec, self.clock)
         self.lock = threading.RLock()
@@ -71,7 +77,7 @@ class Rig:
         self.sessions = 0
         self.metrics = Registry()
         self.source = ChipSource(
-            self.connect, self.clock, ChipTimes(), self.take, self, self.metrics, lambda: 0, self.facts.append
+            self.connect, self.clock, times, self.take, self, self.metrics, lambda: 0, self.facts.append
         )
         self.thread = threading.Thread(target=self.source.run, daemon=True)
 
@@ -107,8 +113,8 @@ class Rig:
 
 
 @contextmanager
-def running(spec: NodeSpec, prepare: Callable[[Rig], None] = lambda _: None) -> Iterator[Rig]:
-    rig = Rig(spec)
+def running(spec: NodeSpec, prepare: Callable[[Rig], None] = lambda _: None, times: ChipTimes = TIMES) -> Iterator[Rig]:
+    rig = Rig(spec, times)
     prepare(rig)
     rig.thread.start()
     try:
@@ -143,6 +149,11 @@ class TestReport:
             rig.until(lambda: len(rig.facts) == 2, step_ms=200)
             assert rig.addresses() == [FIRST[0], "10.9.9.9"]
             assert rig.clock.now().mono_ms - start_ms <= 62_000
+
+    def test_the_thread_waits_no_longer_than_to_the_next_look_at_an_address(self) -> None:
+        with running(A2, times=ChipTimes(health_s=300, poll_s=300, full_s=300)) as rig:
+            rig.until(lambda: rig.facts)
+            rig.until(lambda: 60.0 in rig.clock.waits)
 
     def test_a_lost_session_is_no_news_of_the_node(self) -> None:
         with running(A2) as rig:

@@ -5,7 +5,9 @@ from dataclasses import replace
 from nodeagent.core.instant import Instant
 from nodeagent.core.model import ChipId, Family, Inventory, Product
 from nodeagent.core.node_facts import ChipFacts, FactKind, NodeFacts
+from nodeagent.drivers.chips import CodesAnswer
 from nodeagent.sources.fact_plan import FactPlan
+from nodeagent.sources.plan import ChipPlan, ChipTimes
 from nodeagent.sources.tracks import Track
 
 CORES, MEMORY, ADDRESS, SUPER_DEVICE, PRODUCT_TYPE = FactKind
@@ -177,6 +179,19 @@ class TestSessions:
         facts = rig.answer_all(1000)
         assert facts is not None
         assert facts.chips[0] == ChipFacts(ChipId(0, 10, 0, 0), aicore_count=20)
+
+
+def test_there_is_time_for_facts_while_a_session_is_open_after_the_first_complete_query() -> None:
+    plan = ChipPlan(ChipTimes())
+    seen = [plan.settled]
+    plan.on_opened(node(), at(0))
+    for chip in (0, 1):
+        seen.append(plan.settled)
+        plan.on_codes(chip, CodesAnswer((), False), at(0), at(0))
+    seen.append(plan.settled)
+    plan.on_session_lost(at(1000))
+    seen.append(plan.settled)
+    assert seen == [False, False, False, True, False]
 
 
 class TestHangs:
