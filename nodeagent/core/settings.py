@@ -173,6 +173,19 @@ class ClusterSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeObjectSettings:
+    """Labels and annotations of the Kubernetes node."""
+
+    enabled: bool = setting(
+        True,
+        "Write labels and annotations that schedulers need to the node object; off in shadow mode.",
+    )
+    skip: str = setting(
+        "", "Labels and annotations that are not written: names with commas between them, e.g. `servertype`."
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class DaemonSettings:
     """Files of the daemon itself."""
 
@@ -220,5 +233,6 @@ class Settings:
     faults: FaultSettings = FaultSettings()
     publish: PublishSettings = PublishSettings()
     cluster: ClusterSettings = ClusterSettings()
+    node_object: NodeObjectSettings = NodeObjectSettings()
     daemon: DaemonSettings = DaemonSettings()
     mock: MockSettings = MockSettings()

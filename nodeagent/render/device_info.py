@@ -32,7 +32,8 @@ SIZE_BUDGET_BYTES = 960 * 1024
 DESCRIPTION = (
     "Written by nodeagent. To release a chip, delete its name from ManuallySeparateNPU; other edits are overwritten."
 )
-_POD_TYPES_WITH_RACK = (1, 2)
+POD_TYPES_WITH_RACK = (1, 2)
+"""Super-pod types of the 950 that have racks: 1D and 2D pods (device-info 3)."""
 _TIMES = re.compile(r'\\"fault_time\\":-?\d+,|"UpdateTime":-?\d+|"CheckCode":"[0-9a-f]*"')
 _SWITCH_TIMES = re.compile(r'"UpdateTime":-?\d+|"fault_time":-?\d+,')
 
@@ -133,7 +134,7 @@ def _device_info(view: NodeView, update_time_s: int, elements: Sequence[Element]
         "CheckCode": check_code(device_list, update_time_s),
     }
     # Only the 1D and 2D pods of the 950 have racks, and the member comes last (device-info 3).
-    if product.family is Family.A5 and product.super_pod.pod_type in _POD_TYPES_WITH_RACK:
+    if product.family is Family.A5 and product.super_pod.pod_type in POD_TYPES_WITH_RACK:
         document["RackID"] = product.super_pod.rack_id
     return go_json(document)
 
