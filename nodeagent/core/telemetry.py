@@ -34,6 +34,8 @@ class EventReason(Enum):
     OBJECT_CUT = "ObjectCut"
     FOREIGN_PARTS = "ForeignPartsRemoved"
     OTHER_WRITER = "OtherWriter"
+    NODE_OBJECT_FAILED = "NodeObjectFailed"
+    NODE_OBJECT_RECOVERED = "NodeObjectRecovered"
     NOTICE_DROPPED = "NoticeDropped"
     BAD_CONFIGURATION = "BadConfiguration"
 

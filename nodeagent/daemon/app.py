@@ -32,7 +32,9 @@ from nodeagent.drivers.chips import Connect
 from nodeagent.drivers.host import Reaper
 from nodeagent.policy.rules import Configuration
 from nodeagent.policy.table import Document
+from nodeagent.publish.node_writer import NodeWriter
 from nodeagent.publish.publisher import Publisher, ReadBack
+from nodeagent.render.node_object import parse_skip
 from nodeagent.render.operator_fields import manual_ids, upgrade_reasons
 from nodeagent.sources.chips import ChipSource
 from nodeagent.sources.configuration import ConfigPlaces, ConfigSource, ObjectReader
@@ -115,6 +117,7 @@ class Daemon:
             book_parameters(settings),
             manner=manner(settings),
         )
+        self._node = self._node_writer(settings)
         chips = settings.chips
         self._links = LinkSource(
             connect_gateway(settings, Reaper()) if connect is None else None,
@@ -134,6 +137,7 @@ class Daemon:
             self._events,
             self.metrics,
             self._reaper.alive,
+            on_facts=self._node.submit if self._node is not None else lambda _: None,
         )
 
         places = configuration_places(settings)
@@ -161,6 +165,13 @@ class Daemon:
         """Where objects are published to, for people."""
         return self._target.describe()
 
+    def _node_writer(self, settings: Settings) -> NodeWriter | None:
+        """Who keeps the marks of the node object; nobody in shadow mode and without a cluster."""
+        wanted, skip = settings.node_object.enabled, parse_skip(settings.node_object.skip)
+        if self._cluster is None or not wanted or settings.publish.mode == "shadow":
+            return None
+        return NodeWriter(self._cluster.client, settings.node.name, skip, self._events, self.metrics)
+
     def _reader_of_rules(self, settings: Settings, places: ConfigPlaces) -> ObjectReader | None:
         """Who reads the ConfigMap of rules: the watch that follows it, or a target of its own for files."""
         if places.config_map is None:
@@ -181,6 +192,8 @@ class Daemon:
         for loop in self._cluster.loops() if self._cluster is not None else []:
             self._supervisor.start(loop)
         threading.Thread(target=self._keep_restoring, name="restore", daemon=True).start()
+        if self._node is not None:
+            self._supervisor.start(Loop("node_object", self._node.run, self._node.stop))
         self._supervisor.start(Loop("links", self._links.run, self._links.stop))
         self._supervisor.start(Loop("chips", self._source.run, self._source.stop))
         if self._socket is not None:

@@ -64,6 +64,7 @@ DECLARED: dict[str, Declaration] = {
     "links_bad": Declaration(_G, "Chips whose link is bad by event, query or gateway."),
     "faults_suppressed": Declaration(_G, "Present fault codes that the site does not want reported."),
     "loop_restarts_total": Declaration(_C, "Restarts of a supervised loop after an unforeseen error.", ("loop",)),
+    "node_object_synced": Declaration(_G, "1 while the node object has our labels and annotations."),
     "notices_dropped_total": Declaration(_C, "Once-only codes that no target acknowledged in time."),
     "publish_foreign_changes_total": Declaration(_C, "Changes of our object by somebody else.", ("object",)),
     "publish_other_writer": Declaration(_G, "1 while somebody else writes our object.", ("object",)),
