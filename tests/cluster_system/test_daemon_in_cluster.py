@@ -151,6 +151,37 @@ class TestPods:
             assert "Ascend910-5" in after.available
 
 
+class TestNodeObject:
+    def test_what_schedulers_need_is_on_the_node_and_nothing_else_is_touched(
+        self, cluster: Cluster, server: MockServer, tmp_path: Path, node: str
+    ) -> None:
+        cluster.create("/api/v1/nodes", "Node", node)
+        cluster.kubectl("label", "node", node, "workerselector=dls-worker-node", "servertype=mine")
+        with daemon_in(cluster, server, tmp_path, node) as daemon:
+            healthy(daemon)
+            path = f"/api/v1/nodes/{node}"
+
+            def marks() -> dict[str, Any]:
+                metadata: dict[str, Any] = cluster.call("GET", path).document["metadata"]
+                return metadata
+
+            wait_until(lambda: "baseDeviceInfos" in marks().get("annotations", {}))
+            labels, infos = marks()["labels"], json.loads(marks()["annotations"]["baseDeviceInfos"])
+            assert labels["accelerator"] == "huawei-Ascend910"
+            assert labels["workerselector"] == "dls-worker-node"
+            assert labels["servertype"] == "mine", "only written where there is none (device-info 10)"
+            assert set(infos) == {f"Ascend910-{i}" for i in range(8)}
+
+    def test_it_is_left_alone_when_the_site_says_so(
+        self, cluster: Cluster, server: MockServer, tmp_path: Path, node: str
+    ) -> None:
+        cluster.create("/api/v1/nodes", "Node", node)
+        with daemon_in(cluster, server, tmp_path, node, node_object__enabled="false") as daemon:
+            healthy(daemon)
+            time.sleep(1)  # long enough for a patch that must not come
+            assert "annotations" not in cluster.call("GET", f"/api/v1/nodes/{node}").document["metadata"]
+
+
 class TestOutages:
     def test_transitions_while_the_server_is_away_end_in_the_last_state(
         self, cluster: Cluster, server: MockServer, control: MockControl, tmp_path: Path, node: str
