@@ -121,6 +121,8 @@ class ApiClient:
                 redirect=False,
             )
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+            if isinstance(error, urllib3.exceptions.SSLError):
+                self._access.expired(way.serial)  # another CA or certificate may be there by now
             raise _no_answer(call, error) from error
 
     def _rest(self, call: Call, response: Any) -> tuple[Mapping[str, str], bytes]:

@@ -87,6 +87,7 @@ def test_pauses_double_up_to_the_cap_and_begin_anew() -> None:
     assert [backoff.failed() for _ in range(7)] == [1, 2, 4, 8, 16, 30, 30]
     backoff.succeeded()
     assert backoff.failed() == 1
-    assert [Backoff(lambda: 1.0).failed(429, 50), Backoff(lambda: 0.0).failed(429, 50)] == [55, 50]
+    assert Backoff(lambda: 1.0).failed(429, 50) == pytest.approx(55)
+    assert Backoff(lambda: 0.0).failed(429, 50) == 50
     forbidden = Backoff(lambda: 1.0)
     assert [forbidden.failed(403) for _ in range(11)][-1] == 300
