@@ -66,9 +66,13 @@ class Reaper:
 
     def alive(self) -> int:
         """How many abandoned children still live; ended ones are reaped on the way."""
+        return len(self.pids())
+
+    def pids(self) -> list[int]:
+        """Process ids of the abandoned children that still live."""
         with self._lock:
             self._waiting = [p for p in self._waiting if p.poll() is None]
-            return len(self._waiting)
+            return [p.pid for p in self._waiting]
 
     def check(self) -> None:
         """Raise HostError when another child must not be started."""
