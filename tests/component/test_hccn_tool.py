@@ -195,7 +195,12 @@ class TestMisbehaviour:
     def test_a_question_that_runs_is_named(self, write: Write) -> None:
         asks = tool(write("echo $$ > $0.pid; exec sleep 1000"))
         path = Path(f"{asks._path}.pid")
-        thread = threading.Thread(target=lambda: pytest.raises(ToolError, asks.link_up, 0))
+
+        def question() -> None:
+            with pytest.raises(ToolError):
+                asks.link_up(0)
+
+        thread = threading.Thread(target=question)
         thread.start()
         while not path.exists() or not path.read_text().strip():
             time.sleep(0.01)
