@@ -25,7 +25,7 @@ def add_settings_flags(parser: argparse.ArgumentParser, *, dry_run: bool = True)
     )
     group.add_argument("--node-name", metavar="NAME", help="name of the Kubernetes node (default: NODE_NAME)")
     if not dry_run:
-        parser.set_defaults(node=None, timeline=None)
+        parser.set_defaults(dry_run=False, node=None, timeline=None)
         return
     dry = parser.add_argument_group("dry run")
     dry.add_argument(
