@@ -16,14 +16,17 @@ from nodeagent.mock.launch import MockServer, library_dir
 DEFAULT_CONFIG = Path("/etc/nodeagent/config.yaml")
 
 
-def add_settings_flags(parser: argparse.ArgumentParser) -> None:
-    """`--config`, `--set`, `--node-name`, `--dry-run`, `--node`, `--timeline`."""
+def add_settings_flags(parser: argparse.ArgumentParser, *, dry_run: bool = True) -> None:
+    """`--config`, `--set`, `--node-name`; with dry_run also `--dry-run`, `--node`, `--timeline`."""
     group = parser.add_argument_group("settings")
     group.add_argument("--config", metavar="FILE", help="YAML file with settings (docs/configuration.md)")
     group.add_argument(
         "--set", dest="overrides", action="append", default=[], metavar="AREA.KEY=VALUE", help="one setting; repeatable"
     )
     group.add_argument("--node-name", metavar="NAME", help="name of the Kubernetes node (default: NODE_NAME)")
+    if not dry_run:
+        parser.set_defaults(dry_run=False, node=None, timeline=None)
+        return
     dry = parser.add_argument_group("dry run")
     dry.add_argument(
         "--dry-run",

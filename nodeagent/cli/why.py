@@ -13,6 +13,7 @@ from nodeagent.cli.flags import add_output_flag
 from nodeagent.core.settings import Settings
 from nodeagent.daemon.build import configuration, connect_dcmi
 from nodeagent.daemon.oneshot import look
+from nodeagent.daemon.release import text_of
 from nodeagent.daemon.socket_api import ask
 from nodeagent.drivers.host import Reaper
 from nodeagent.policy.why import as_json
@@ -51,13 +52,21 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def run(arguments: argparse.Namespace) -> int:
     """Print the report; returns the exit code of the epilog."""
     settings = settings_of(arguments)
+    released_until_s = None
     if arguments.dry_run or arguments.once:
         report = _look(arguments, settings)
     else:
-        report = ask(Path(settings.daemon.socket), ask="why", logic_id=arguments.chip)
+        path = Path(settings.daemon.socket)
+        report = ask(path, ask="why", logic_id=arguments.chip)
+        released_until_s = ask(path, ask="release", do="status")["until_s"]
+    if report is None and released_until_s is not None:
+        until = text_of(released_until_s)
+        print(f"nodeagent: no chip was seen yet, the driver is released until {until}", file=sys.stderr)
+        return UNKNOWN
     if report is None:
         print(f"nodeagent: there is no chip {arguments.chip}; `nodeagent scan` lists the chips", file=sys.stderr)
         return UNKNOWN
+    report["driver_released_until_s"] = released_until_s
     print(json.dumps(report, ensure_ascii=False, indent=2) if arguments.output == "json" else as_text(report))
     if report["silent_since_ms"] is not None:
         return UNKNOWN
@@ -86,6 +95,9 @@ def as_text(report: dict[str, Any]) -> str:
     ]
     if report["silent_since_ms"] is not None:
         lines.append(f"  gives no answer since {_time(report['silent_since_ms'])}; what is shown may be old")
+    if report["driver_released_until_s"] is not None:
+        until = text_of(report["driver_released_until_s"])
+        lines.append(f"  the driver is released until {until}; what is shown was known before")
     lines.append("codes" if report["codes"] else "codes: none")
     for code in report["codes"]:
         once = ", shown once" if code["once"] else ""

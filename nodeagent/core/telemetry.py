@@ -21,6 +21,8 @@ class EventReason(Enum):
     CHIP_ANSWERS = "ChipAnswersAgain"
     DRIVER_LOST = "DriverHostLost"
     DRIVER_READY = "DriverReady"
+    DRIVER_RELEASED = "DriverReleased"
+    DRIVER_RETURNED = "DriverReturned"
     NOT_SUBSCRIBED = "NotSubscribed"
     SUBSCRIBED = "Subscribed"
     GATEWAY_NOT_SUPPORTED = "GatewayNotSupported"

@@ -25,6 +25,7 @@ from nodeagent.daemon.core_loop import CoreLoop
 from nodeagent.daemon.lock import NodeLock
 from nodeagent.daemon.logs import LogEvents
 from nodeagent.daemon.metrics import Registry
+from nodeagent.daemon.release import DriverRelease
 from nodeagent.daemon.socket_api import SocketApi
 from nodeagent.daemon.state_file import STALE_S, StateFile
 from nodeagent.daemon.supervisor import Loop, Supervisor
@@ -82,7 +83,7 @@ class Daemon:
         self.metrics = Registry()
         self._events = LogEvents(self.metrics)
         self._clock = clock
-        self._reaper = Reaper()
+        self._reaper, self._gateway_reaper = Reaper(), Reaper()
         self._supervisor = Supervisor(self.metrics)
         self._stopping = stopping or threading.Event()
         self._publisher_started = False
@@ -119,9 +120,10 @@ class Daemon:
         )
         self._node = self._node_writer(settings)
         chips = settings.chips
+        self._tool = link_tool(settings)
         self._links = LinkSource(
-            connect_gateway(settings, Reaper()) if connect is None else None,
-            link_tool(settings),
+            connect_gateway(settings, self._gateway_reaper) if connect is None else None,
+            self._tool,
             clock,
             link_times(settings),
             self.core.submit,
@@ -138,6 +140,14 @@ class Daemon:
             self.metrics,
             self._reaper.alive,
             on_facts=self._node.submit if self._node is not None else lambda _: None,
+        )
+        self.release = DriverRelease(
+            Path(own.state_dir) if own.state_dir else None,
+            (self._source, self._links),
+            self._still_open,
+            SystemClock(),
+            self._events,
+            self.metrics,
         )
 
         places = configuration_places(settings)
@@ -159,6 +169,8 @@ class Daemon:
                 self._pods = PodSource(clock, self.core.submit, self.metrics)
                 self._cluster.follow(pods_of(settings.node.name), self._pods)
         self._socket = SocketApi(Path(own.socket), self.core, clock) if own.socket else None
+        if self._socket is not None:
+            self._socket.register("release", self.release.answer)
 
     @property
     def where(self) -> str:
@@ -194,6 +206,8 @@ class Daemon:
         threading.Thread(target=self._keep_restoring, name="restore", daemon=True).start()
         if self._node is not None:
             self._supervisor.start(Loop("node_object", self._node.run, self._node.stop))
+        self.release.restore()  # before anything opens the library
+        self._supervisor.start(Loop("release", self.release.run, self.release.stop))
         self._supervisor.start(Loop("links", self._links.run, self._links.stop))
         self._supervisor.start(Loop("chips", self._source.run, self._source.stop))
         if self._socket is not None:
@@ -274,6 +288,12 @@ class Daemon:
             same_boot=memory is not None and memory.same_boot,
             object_newer=memory is not None and found.update_time_s > memory.saved_at_s,
         )
+
+    def _still_open(self) -> list[str]:
+        """Processes that were told to end and may still hold the library or a device file."""
+        hosts = [*self._reaper.pids(), *self._gateway_reaper.pids()]
+        tools = [] if self._tool is None else self._tool.pids()
+        return [f"driver host with pid {pid}" for pid in hosts] + [f"hccn_tool with pid {pid}" for pid in tools]
 
     def _name_of(self, code: int) -> str:
         record = self.core.config.table.lookup(code)

@@ -52,6 +52,8 @@ DECLARED: dict[str, Declaration] = {
     "discarded_events_total": Declaration(_C, "Events that do not apply to this product."),
     "driver_calls_total": Declaration(_C, "Driver calls by name and kind of answer.", ("call", "result")),
     "driver_events_total": Declaration(_C, "Fault events taken from the driver."),
+    "driver_release_end_timestamp_seconds": Declaration(_G, "Unix time at which a driver release ends; 0 without one."),
+    "driver_released": Declaration(_G, "1 while the driver is released for an upgrade and nothing new is seen."),
     "driver_ring_dropped_total": Declaration(_C, "Fault events lost because the ring was full."),
     "driver_sessions_lost_total": Declaration(_C, "Driver hosts that hung or ended."),
     "driver_subscribed": Declaration(_G, "1 while fault events are subscribed."),

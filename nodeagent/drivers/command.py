@@ -80,9 +80,19 @@ class CommandRunner:
         return out.decode(errors="replace")
 
     def stop(self) -> None:
-        """Kill the program that runs now, with its whole group; none is started from now on."""
+        """Kill the program that runs now, with its whole group; none is started until `resume`."""
         self._stopping.set()
         self._kill()
+
+    def resume(self) -> None:
+        """Programs may be started again."""
+        self._stopping.clear()
+
+    def pids(self) -> list[int]:
+        """Programs that have not ended; from any thread."""
+        with self._lock:
+            running = [] if self._running is None else [self._running.pid]
+            return running + [p.pid for p in self._left if p.poll() is None]
 
     def _kill(self) -> None:
         with self._lock, contextlib.suppress(OSError):  # nobody is left
@@ -119,10 +129,9 @@ class CommandRunner:
         self._kill()
         with self._lock:
             self._running = None
-        try:
-            process.wait(_END_S)
-        except subprocess.TimeoutExpired:
             self._left.append(process)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_END_S)
 
 
 def _has_ended(process: subprocess.Popen[bytes]) -> bool:

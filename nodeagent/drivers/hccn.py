@@ -55,8 +55,16 @@ class HccnTool:
         return PortCount(sum(1 for p in down if p.kind == "ETH"), wired)
 
     def stop(self) -> None:
-        """Kill a question that runs; from any thread."""
+        """Kill a question that runs, and refuse further ones; from any thread."""
         self._runner.stop()
+
+    def resume(self) -> None:
+        """Answer questions again after `stop`."""
+        self._runner.resume()
+
+    def pids(self) -> list[int]:
+        """Processes of questions that have not ended; from any thread."""
+        return self._runner.pids()
 
     def _is_enabled(self, logic_id: int, port: Port, until_s: float) -> bool:
         """A port that does not tell counts as enabled; only a told answer is remembered."""

@@ -66,9 +66,16 @@ class Reaper:
 
     def alive(self) -> int:
         """How many abandoned children still live; ended ones are reaped on the way."""
+        return len(self._living())
+
+    def pids(self) -> list[int]:
+        """Process ids of the abandoned children that still live."""
+        return [process.pid for process in self._living()]
+
+    def _living(self) -> list[subprocess.Popen[bytes]]:
         with self._lock:
             self._waiting = [p for p in self._waiting if p.poll() is None]
-            return len(self._waiting)
+            return self._waiting
 
     def check(self) -> None:
         """Raise HostError when another child must not be started."""

@@ -3,6 +3,7 @@
 `chips` owns the plan and takes news and answers; `chips.calls` makes one driver call at a time, so that a call
 which hangs delays no event; `chips.probe` tries quarantined chips in a session of its own, now and then.
 A session that is being replaced keeps delivering events until its successor has subscribed.
+While the driver is released for an upgrade there is no session, no call and no observation.
 """
 
 import logging
@@ -22,6 +23,7 @@ from nodeagent.drivers.answers import ALREADY_SUBSCRIBED, AnswerError, AnswerKin
 from nodeagent.drivers.chips import ChipDriver, CodesAnswer, Connect, DriverNews, Opened
 from nodeagent.drivers.host import HostGoneError, HostStuckError
 from nodeagent.sources.fact_plan import FactPlan
+from nodeagent.sources.gate import Gate
 from nodeagent.sources.plan import ChipPlan, ChipTimes, Job, JobKind, Outcome
 
 log = logging.getLogger("nodeagent.chips")
@@ -69,6 +71,16 @@ class _Probed:
     ok: bool
 
 
+_Tasks = queue.SimpleQueue[_Task | None]
+"""Work of one thread; None ends it. It also names the time between two releases that a result belongs to."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Brought:
+    origin: _Tasks
+    what: _Result | _Probed
+
+
 class ChipSource:
     """Turns one chip library into observations, for ever.
 
@@ -97,8 +109,11 @@ class ChipSource:
         self._on_facts = on_facts
         self._plan = ChipPlan(times)
         self._facts = FactPlan(self._plan.tracks, times.facts_s)
-        self._inbox: queue.SimpleQueue[_News | _Result | _Probed | None] = queue.SimpleQueue()
-        self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[_News | _Brought | None] = queue.SimpleQueue()
+        self._tasks: _Tasks = queue.SimpleQueue()
+        self._gate = Gate()
+        self._times_released = 0
+        self._holding = False
         self._session: _Session | None = None
         self._retiring: _Session | None = None
         self._busy = False
@@ -108,8 +123,7 @@ class ChipSource:
 
     def run(self) -> None:
         """Work until `stop`; the supervisor calls this again should it ever raise."""
-        self._tasks = queue.SimpleQueue()
-        threading.Thread(target=self._make_calls, args=(self._tasks,), name="chips.calls", daemon=True).start()
+        self._new_thread()
         try:
             while not self._stopping.is_set():
                 self._dispatch()
@@ -118,12 +132,56 @@ class ChipSource:
                     self._take(message)
         finally:
             self._tasks.put(None)
-            for session in (self._session, self._retiring):
-                if session is not None and session.driver is not None:
-                    session.driver.close()
-            self._session = self._retiring = None
+            self._close_sessions()
             self._busy = False
             self._plan.on_session_lost(self._clock.now())
+
+    def _new_thread(self) -> None:
+        self._tasks.put(None)
+        self._tasks = queue.SimpleQueue()
+        self._busy = self._probing = False
+        threading.Thread(target=self._make_calls, args=(self._tasks,), name="chips.calls", daemon=True).start()
+
+    def _close_sessions(self) -> None:
+        for session in (self._session, self._retiring):
+            if session is not None and session.driver is not None:
+                session.driver.close()
+        self._session = self._retiring = None
+
+    # -- release for a driver upgrade, from any thread -----------------------------
+
+    def release(self) -> None:
+        """Let go of the driver and hold what is known, until `resume`; `holds_driver` says when that is done."""
+        self._gate.shut()
+        self._inbox.put(None)
+
+    def resume(self) -> None:
+        """Open the driver again and query every chip."""
+        self._gate.open()
+        self._inbox.put(None)
+
+    @property
+    def holds_driver(self) -> bool:
+        """A session is open, or may still be; one that was closed and does not end is the reaper's matter."""
+        return self._gate.look() != (True, self._times_released)
+
+    @property
+    def sees_chips(self) -> bool:
+        """A session with the driver is open."""
+        return self._session is not None
+
+    def _follow_gate(self) -> None:
+        shut, times = self._gate.look()
+        if times != self._times_released:
+            self._plan.release()
+            self._close_sessions()
+            self._new_thread()
+            self._said.clear()
+            self._metrics.set("driver_subscribed", 0)
+            self._holding, self._times_released = True, times
+        if self._holding and not shut:
+            self._holding = False
+            self._plan.resume(self._clock.now())
 
     def stop(self) -> None:
         """Make `run` return; sessions are closed without waiting for calls that hang."""
@@ -132,7 +190,7 @@ class ChipSource:
 
     # -- the loop -----------------------------------------------------------------
 
-    def _next(self) -> _News | _Result | _Probed | None:
+    def _next(self) -> _News | _Brought | None:
         if self._busy:
             due_ms = None if self._probing else self._probe_due_ms()
         else:
@@ -155,6 +213,7 @@ class ChipSource:
         return None if fact is None else Job(JobKind.FACT, *fact)
 
     def _dispatch(self) -> None:
+        self._follow_gate()
         now = self._clock.now()
         if not self._busy:
             job = self._plan.next_job(now.mono_ms) or self._fact_job(now.mono_ms)
@@ -166,19 +225,29 @@ class ChipSource:
             logic_id = self._plan.next_probe(now.mono_ms)
             if logic_id is not None:
                 self._probing = True
-                chip, avoid = self._plan.tracks[logic_id].chip, self._plan.avoid
-                threading.Thread(target=self._probe, args=(chip, avoid), name="chips.probe", daemon=True).start()
+                probe = (self._tasks, self._plan.tracks[logic_id].chip, self._plan.avoid)
+                threading.Thread(target=self._probe, args=probe, name="chips.probe", daemon=True).start()
 
-    def _take(self, message: _News | _Result | _Probed) -> None:
+    def _take(self, message: _News | _Brought) -> None:
+        self._follow_gate()  # what ended because the gate was shut is no news of the chips
         now = self._clock.now()
         if isinstance(message, _News):
             self._on_news(message, now)
-        elif isinstance(message, _Probed):
+        elif message.origin is not self._tasks:
+            self._drop(message.what)
+        elif isinstance(message.what, _Probed):
             self._probing = False
-            self._plan.on_probed(message.logic_id, message.ok, now)
+            self._plan.on_probed(message.what.logic_id, message.what.ok, now)
         else:
             self._busy = False
-            self._on_result(message, now)
+            self._on_result(message.what, now)
+
+    def _drop(self, late: _Result | _Probed) -> None:
+        """What a thread of before the release, or of the run before this one, still brings."""
+        if isinstance(late, _Result) and isinstance(late.value, Opened):
+            assert late.session.driver is not None
+            late.session.driver.close()
+            self._gate.leave(late.session.driver)
 
     def _tell(self, observations: list[Observation]) -> None:
         if observations:
@@ -275,6 +344,8 @@ class ChipSource:
         opened = result.value
         assert isinstance(opened, Opened)
         self._replace(result.session)
+        assert result.session.driver is not None
+        self._gate.leave(result.session.driver)
         self._tell(self._plan.on_opened(opened.inventory, now))
         self._facts.on_opened(opened.inventory, now)
         if opened.problems:
@@ -314,15 +385,16 @@ class ChipSource:
 
     # -- driver calls, on threads of their own -------------------------------------------
 
-    def _make_calls(self, tasks: "queue.SimpleQueue[_Task | None]") -> None:
+    def _make_calls(self, tasks: _Tasks) -> None:
         while (task := tasks.get()) is not None:
             asked = self._clock.now()
             try:
-                self._inbox.put(self._call(task, asked))
+                result = self._call(task, asked)
             except Exception as error:  # border of a thread: without a result no call would be made ever again
                 log.exception("unforeseen error of a driver call call=%s", task.job.kind.value)
                 failure = HostError(f"unforeseen {type(error).__name__}: {error}")
-                self._inbox.put(_Result(task.job, task.session or _Session(), asked, error=failure))
+                result = _Result(task.job, task.session or _Session(), asked, error=failure)
+            self._inbox.put(_Brought(tasks, result))
 
     def _call(self, task: _Task, asked: Instant) -> _Result:
         if task.session is None or task.job.kind is JobKind.OPEN:
@@ -337,23 +409,26 @@ class ChipSource:
         driver: ChipDriver | None = None
         try:
             driver = self._connect(lambda news: self._inbox.put(_News(session, news)))
+            self._gate.enter(driver)
             opened = driver.open(task.avoid)
         except Exception as error:
             if driver is not None:
                 driver.close()
+                self._gate.leave(driver)
             if not isinstance(error, NodeAgentError):
                 raise
             return _Result(task.job, session, asked, error=error)
         session.driver = driver
         return _Result(task.job, session, asked, opened)
 
-    def _probe(self, chip: ChipId, avoid: frozenset[int]) -> None:
+    def _probe(self, origin: _Tasks, chip: ChipId, avoid: frozenset[int]) -> None:
         """Ask a quarantined chip in a session that may hang without disturbing anybody."""
         driver: ChipDriver | None = None
         ok = False
         try:
             if self._stuck_children() == 0:
                 driver = self._connect(_ignore)
+                self._gate.enter(driver)
                 driver.open(avoid)
                 driver.codes(chip)
                 ok = True
@@ -363,7 +438,8 @@ class ChipSource:
         finally:
             if driver is not None:
                 driver.close()
-            self._inbox.put(_Probed(chip.logic_id, ok))
+                self._gate.leave(driver)
+            self._inbox.put(_Brought(origin, _Probed(chip.logic_id, ok)))
 
 
 def _ignore(_: DriverNews) -> None:

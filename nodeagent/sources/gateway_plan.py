@@ -34,6 +34,7 @@ class GatewayPlan:
     def __init__(self, period_s: float) -> None:
         self._period_ms = int(period_s * 1000)
         self._tracks: dict[int, _Track] = {}
+        self._released = False
         self._open = False
         self._opened_ms = 0
         self._open_due_ms = 0
@@ -60,17 +61,29 @@ class GatewayPlan:
 
     def next_chip(self, now_ms: int) -> ChipId | None:
         """The chip that is longest overdue, once a session is open or may be opened for it; None = nothing to do."""
-        if not self._open and now_ms < self._open_due_ms:
+        if self._released or (not self._open and now_ms < self._open_due_ms):
             return None
         due = [(t.due_ms, i) for i, t in self._tracks.items() if t.supported and not t.held and t.due_ms <= now_ms]
         return self._tracks[min(due)[1]].chip if due else None
 
     def next_due_ms(self) -> int | None:
         """Monotonic time of the next call; None while no chip can be asked."""
+        if self._released:
+            return None
         due = min((t.due_ms for t in self._tracks.values() if t.supported and not t.held), default=None)
         if due is None or self._open:
             return due
         return max(due, self._open_due_ms)
+
+    def release(self) -> None:
+        """The driver is let go: nothing is due until `resume`."""
+        self._released, self._open = True, False
+
+    def resume(self, now: Instant) -> None:
+        """Perhaps another driver: every chip gets a new try at once, but for those whose old child lives on."""
+        self._released, self._open_failures, self._open_due_ms = False, 0, now.mono_ms
+        for track in self._tracks.values():
+            track.supported, track.crashes, track.quarantines, track.due_ms = True, 0, 0, now.mono_ms
 
     # -- what came of it -------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from nodeagent.core.model import ChipId
 from nodeagent.drivers.gateway import ConnectGateway, GatewayDriver
 from nodeagent.drivers.hccn import PortCount
 from nodeagent.drivers.hccn_text import ToolError
+from nodeagent.sources.gate import Gate
 
 log = logging.getLogger("nodeagent.links")
 
@@ -30,7 +31,10 @@ class LinkTool(Protocol):
         """Ports of a 950 chip that are down."""
 
     def stop(self) -> None:
-        """Kill a question that runs."""
+        """Kill a question that runs; further ones are refused."""
+
+    def resume(self) -> None:
+        """Answer questions again after `stop`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +78,19 @@ class Told:
 
 
 def make_gateway_calls(
-    tasks: Tasks, connect: ConnectGateway, clock: Clock, put: Callable[[Sampled | Told], None]
+    tasks: Tasks, connect: ConnectGateway, gate: Gate, clock: Clock, put: Callable[[Sampled | Told], None]
 ) -> None:
-    """Body of the gateway thread: opens sessions and asks chips, one call at a time."""
+    """Body of the gateway thread: opens sessions and asks chips, one call at a time.
+
+    A session that it opens has entered the gate; the taker of the result lets it leave.
+    """
     while (task := tasks.get()) is not None:
         asked, session = clock.now(), task.session
         value: int | None = None
         error: NodeAgentError | None = None
         try:
             if session is None:
-                session = _opened(connect)
+                session = _opened(connect, gate)
                 asked = clock.now()
             value = session.network_health(task.chip)
         except NodeAgentError as problem:
@@ -110,11 +117,13 @@ def ask_tool(tasks: Tasks, tool: LinkTool, clock: Clock, put: Callable[[Sampled 
         put(Told(tasks, task.chip, asked, answer, error))
 
 
-def _opened(connect: ConnectGateway) -> GatewayDriver:
+def _opened(connect: ConnectGateway, gate: Gate) -> GatewayDriver:
     session = connect()
     try:
+        gate.enter(session)
         session.open()
     except BaseException:
         session.close()
+        gate.leave(session)
         raise
     return session

@@ -79,6 +79,7 @@ class LinkPlan:
         self._boards = uboe_boards
         self._tracks: dict[int, _Track] = {}
         self._counting = False
+        self._released = False
 
     # -- what the chip source saw ------------------------------------------------------
 
@@ -125,7 +126,7 @@ class LinkPlan:
         link = track.links.get(fact.code) if track is not None else None
         if track is None or link is None:
             return [fact]
-        if self._counting and (track.held or _needs_count(fact)):
+        if self._counting and not self._released and (track.held or _needs_count(fact)):
             track.held.append(fact)
             return []
         return self._apply(track, link, fact)
@@ -226,8 +227,23 @@ class LinkPlan:
         """Monotonic time of the next query; None when nothing is ever asked."""
         return min((self._due_ms(t) for _, t in self._asked()), default=None)
 
+    def release(self, now: Instant) -> list[Observation]:
+        """hccn_tool is not asked until `resume`; events that wait for its count go on as they are."""
+        self._released = True
+        found: list[Observation] = []
+        for logic_id, track in self._tracks.items():
+            if track.held:
+                found += self.on_ports(logic_id, None, now)
+        return found
+
+    def resume(self, now: Instant) -> None:
+        """hccn_tool may be asked again, and is, about every chip."""
+        self._released = False
+        for track in self._tracks.values():
+            track.due_ms, track.asked_ms = now.mono_ms, None
+
     def _asked(self) -> Iterable[tuple[int, _Track]]:
-        return ((i, t) for i, t in self._tracks.items() if self._tool and t.links)
+        return ((i, t) for i, t in self._tracks.items() if self._tool and t.links and not self._released)
 
     def _due_ms(self, track: _Track) -> int:
         wanted, distance_ms = (track.held[0].at.mono_ms, _HELD_AGAIN_MS) if track.held else (track.due_ms, _AGAIN_MS)

@@ -3,6 +3,7 @@
 `links` owns the plans: it passes the chip source's observations on with the merged link state in them (R23), and
 hands out work; `links.gateway` makes one gateway call at a time, in a driver host that may hang; `links.tool` runs
 hccn_tool. Neither delays an event: what they learn comes back through the same inbox.
+While the driver is released for an upgrade, neither is asked; observations still pass.
 """
 
 import contextlib
@@ -21,6 +22,7 @@ from nodeagent.drivers.answers import AnswerError, AnswerKind, result_label
 from nodeagent.drivers.gateway import ConnectGateway, GatewayDriver, gateway_is_bad
 from nodeagent.drivers.hccn import PortCount
 from nodeagent.drivers.host import HostStuckError
+from nodeagent.sources.gate import Gate
 from nodeagent.sources.gateway_plan import GatewayPlan
 from nodeagent.sources.link_calls import LinkTool, Sampled, Task, Tasks, Told, ask_tool, make_gateway_calls
 from nodeagent.sources.link_plan import UBOE_BOARDS, LinkPlan, LinkTimes
@@ -60,10 +62,14 @@ class LinkSource:
         self._metrics = metrics
         self._links = LinkPlan(times, tool=tool is not None, uboe_boards=uboe_boards)
         self._gateway = GatewayPlan(times.gateway_s)
+        self._gate = Gate()
+        self._times_released = 0
+        self._holding = False
         self._inbox: queue.Queue[_Seen | Sampled | Told | None] = queue.Queue(INBOX_MESSAGES)
         self._calls: Tasks = queue.SimpleQueue()
         self._questions: Tasks = queue.SimpleQueue()
         self._calling = self._questioning = False
+        self._asked_before = False
         self._session: GatewayDriver | None = None
         self._hung: dict[int, GatewayDriver] = {}
         self._stopping = threading.Event()
@@ -75,9 +81,12 @@ class LinkSource:
 
     def run(self) -> None:
         """Work until `stop`; the supervisor calls this again should it ever raise."""
-        self._calls, self._questions = queue.SimpleQueue(), queue.SimpleQueue()
-        self._calling = self._questioning = False
-        self._start_workers()
+        self._questions = queue.SimpleQueue()
+        self._questioning = self._asked_before = False
+        self._start_gateway()
+        if self._tool is not None:
+            questions = (self._questions, self._tool, self._clock, self._inbox.put)
+            threading.Thread(target=ask_tool, args=questions, name="links.tool", daemon=True).start()
         try:
             while not self._stopping.is_set():
                 self._dispatch()
@@ -89,30 +98,73 @@ class LinkSource:
             self._calls.put(None)
             self._questions.put(None)
             if self._session is not None:
-                self._session.close()
-                self._session = None
+                self._close_session()
                 self._gateway.on_session_lost(self._clock.now())
 
-    def _start_workers(self) -> None:
-        clock, put = self._clock, self._inbox.put
+    def _start_gateway(self) -> None:
+        self._calls.put(None)
+        self._calls, self._calling = queue.SimpleQueue(), False
         if self._connect is not None:
-            work = (self._calls, self._connect, clock, put)
+            work = (self._calls, self._connect, self._gate, self._clock, self._inbox.put)
             threading.Thread(target=make_gateway_calls, args=work, name="links.gateway", daemon=True).start()
-        if self._tool is not None:
-            questions = (self._questions, self._tool, clock, put)
-            threading.Thread(target=ask_tool, args=questions, name="links.tool", daemon=True).start()
 
     def stop(self) -> None:
         """Make `run` return, without waiting for a call that hangs or a tool that runs."""
         self._stopping.set()
         if self._tool is not None:
             self._tool.stop()
+        self._wake()
+
+    def _wake(self) -> None:
         with contextlib.suppress(queue.Full):  # then there is something to wake up for anyway
             self._inbox.put_nowait(None)
+
+    # -- release for a driver upgrade, from any thread ----------------------------------
+
+    def release(self) -> None:
+        """Let go of the library and of hccn_tool until `resume`; `holds_driver` says when that is done."""
+        self._gate.shut()
+        if self._tool is not None:
+            self._tool.stop()
+        self._wake()
+
+    def resume(self) -> None:
+        """Ask gateways and hccn_tool again, about every chip at once."""
+        self._gate.open()
+        self._wake()
+
+    @property
+    def holds_driver(self) -> bool:
+        """A session is open, or may still be; one that was closed and does not end is the reaper's matter."""
+        return self._gate.look() != (True, self._times_released)
+
+    def _follow_gate(self) -> None:
+        shut, times = self._gate.look()
+        if times != self._times_released:
+            if self._tool is not None:
+                self._tool.stop()
+            self._gateway.release()
+            self._close_session()
+            self._start_gateway()
+            self._asked_before = self._questioning
+            self._tell(self._links.release(self._clock.now()))
+            self._holding, self._times_released = True, times
+        if self._holding and not shut:
+            self._holding = False
+            if self._tool is not None:
+                self._tool.resume()
+            self._gateway.resume(self._clock.now())
+            self._links.resume(self._clock.now())
+
+    def _close_session(self) -> None:
+        if self._session is not None:
+            self._session.close()
+            self._session = None
 
     # -- the loop ---------------------------------------------------------------------
 
     def _dispatch(self) -> None:
+        self._follow_gate()
         now_ms = self._clock.now().mono_ms
         for logic_id, driver in list(self._hung.items()):
             if driver.ended:
@@ -133,6 +185,7 @@ class LinkSource:
         return min(waits_s + ([_LOOK_AT_CHILD_S] if self._hung else []), default=None)
 
     def _take(self, message: _Seen | Sampled | Told) -> None:
+        self._follow_gate()  # what ended because the gate was shut is no news of the links
         if isinstance(message, _Seen):
             now = self._clock.now()
             self._tell(self._links.take(message.observations, now))
@@ -143,10 +196,14 @@ class LinkSource:
                 self._calling = False
                 self._on_sampled(message)
             elif message.session is not None:
-                message.session.close()  # of a run before this one
+                message.session.close()  # of a run before this one, or of before a release
+            if message.session is not None:
+                self._gate.leave(message.session)
         elif message.origin is self._questions:
             self._questioning = False
-            self._on_told(message)
+            if not self._asked_before:
+                self._on_told(message)
+            self._asked_before = False
 
     def _tell(self, observations: list[Observation]) -> None:
         if observations:

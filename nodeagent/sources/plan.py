@@ -89,6 +89,7 @@ class ChipPlan:
         self.tracks: dict[int, Track] = {}
         self.inventory: Inventory | None = None
         self.subscribed = False
+        self._released = False
         self._open = False
         self._opened_ms = 0
         self._open_due_ms = 0
@@ -107,6 +108,8 @@ class ChipPlan:
         A session first; then the subscription (before the first query, so that nothing is missed in between);
         then recoveries to confirm and code lists, the longest overdue first; then health.
         """
+        if self._released:
+            return None
         if not self._open:
             return Job(JobKind.OPEN) if now_ms >= self._open_due_ms else None
         if self._reopen_due_ms is not None and now_ms >= self._reopen_due_ms:
@@ -122,6 +125,8 @@ class ChipPlan:
 
     def next_probe(self, now_ms: int) -> int | None:
         """Logic id of a quarantined chip that is due for a probe, or None."""
+        if self._released:
+            return None
         due = [
             (t.probe_due_ms, i)
             for i, t in self.tracks.items()
@@ -131,6 +136,8 @@ class ChipPlan:
 
     def next_due_ms(self, *, probing: bool = False) -> int | None:
         """Monotonic time at which something is due, None = never. probing: a probe is under way, no other is due."""
+        if self._released:
+            return None
         if not self._open:
             return self._open_due_ms
         times = [t for t in (self._subscribe_due_ms, self._reopen_due_ms) if t is not None]
@@ -204,6 +211,29 @@ class ChipPlan:
         self._open, self.subscribed = False, False
         self._open_due_ms = now.mono_ms + pause_s * 1000
         self._open_failures += 1
+
+    def release(self) -> None:
+        """The driver is let go: nothing is due until `resume`, and what is known of the chips stays as it is.
+
+        Recoveries that wait to be confirmed are forgotten: the full query on return tells what became of them.
+        """
+        self._released, self._open, self.subscribed = True, False, False
+        self._reopen_due_ms = self._subscribe_due_ms = None
+        for track in self.tracks.values():
+            track.rechecks.clear()
+
+    def resume(self, now: Instant) -> None:
+        """The driver may be used again: a session at once, with a full query of every chip.
+
+        It may be another driver, so earlier failures do not count. Only the caution with a chip whose call hung
+        stays: it is probed first, in a session of its own, and at once.
+        """
+        self._released = False
+        self._open_due_ms, self._open_failures, self._reopens, self._subscribe_failures = now.mono_ms, 0, 0, 0
+        for track in self.tracks.values():
+            track.failures = track.crashes = track.quarantines = 0
+            if track.probe_due_ms is not None:
+                track.probe_due_ms = now.mono_ms
 
     def on_subscribed(self, now: Instant) -> None:
         """Events flow; one full query closes the gap before the subscription."""

@@ -185,6 +185,30 @@ class TestMisbehaviour:
             asks.link_up(0)
         assert not (tmp_path / "began").exists()
 
+    def test_questions_are_answered_again_after_a_resume(self, write: Write) -> None:
+        asks = tool(write("echo 'link status: UP'"))
+        asks.stop()
+        asks.resume()
+        assert asks.link_up(0)
+        assert asks.pids() == []
+
+    def test_a_question_that_runs_is_named(self, write: Write) -> None:
+        asks = tool(write("echo $$ > $0.pid; exec sleep 1000"))
+        path = Path(f"{asks._path}.pid")
+
+        def question() -> None:
+            with pytest.raises(ToolError):
+                asks.link_up(0)
+
+        thread = threading.Thread(target=question)
+        thread.start()
+        while not path.exists() or not path.read_text().strip():
+            time.sleep(0.01)
+        assert asks.pids() == [int(path.read_text())]
+        asks.stop()
+        thread.join(LIMIT_S)
+        assert asks.pids() == []
+
     def test_a_program_that_cannot_be_killed_is_not_started_again(self, write: Write) -> None:  # lesson 35
         class Undead:
             alive: int | None = None

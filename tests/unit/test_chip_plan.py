@@ -287,3 +287,84 @@ class TestHangs:
         plan.on_codes(0, CodesAnswer((), False), at(2000), at(2000))
         assert plan.next_job(31_999) == Job(JobKind.HEALTH, 0)
         assert plan.next_job(32_000) == Job(JobKind.OPEN)
+
+
+class TestRelease:
+    def test_nothing_is_due_until_the_return(self) -> None:
+        plan = opened()
+        plan.release()
+        for ms in (0, 5000, 10**9):
+            assert plan.next_job(ms) is None
+        assert (plan.next_probe(10**9), plan.next_due_ms(), plan.subscribed) == (None, None, False)
+
+    def test_the_return_is_a_session_a_subscription_and_every_chip_at_once(self) -> None:
+        plan = opened()
+        plan.release()
+        plan.resume(at(90_000))
+        assert plan.next_due_ms() == 90_000
+        assert plan.next_job(90_000) == Job(JobKind.OPEN)
+        assert plan.on_opened(node(), at(90_000)) == []  # the same node, nothing to tell
+        assert plan.next_job(90_000) == Job(JobKind.SUBSCRIBE)
+        plan.on_subscribed(at(90_000))
+        assert answer(plan, 90_000, X, chip=0) == [ChipCodes(0, (X,), at(90_000))]
+        assert answer(plan, 90_000, chip=1) == [ChipCodes(1, (), at(90_000))]
+
+    def test_a_recovery_in_doubt_is_left_to_the_query_on_return(self) -> None:
+        plan = opened(1)
+        assert feed(plan, 100, event(X, 0)) == []
+        plan.release()
+        plan.resume(at(90_000))
+        plan.on_opened(node(1), at(90_000))
+        plan.on_subscribed(at(90_000))
+        assert answer(plan, 90_000, X) == [ChipCodes(0, (X,), at(90_000))]
+        assert plan.next_job(92_100) is None
+
+    def test_a_drop_that_is_over_on_return_and_one_that_is_found_then(self) -> None:
+        plan = opened()
+        assert plan.next_job(5000) == Job(JobKind.HEALTH, 0)
+        assert plan.on_health(0, True, at(5000)) == [FaultOccurred(0, CARD_DROPPED, None, at(5000))]
+        plan.release()
+        plan.resume(at(90_000))
+        plan.on_opened(node(), at(90_000))
+        plan.on_subscribed(at(90_000))
+        assert answer(plan, 90_000, chip=0) == [ChipCodes(0, (), at(90_000))]
+        dropped = plan.on_codes(1, CodesAnswer(None, True), at(90_000), at(90_001))
+        assert dropped == [FaultOccurred(1, CARD_DROPPED, None, at(90_001))]
+
+    def test_a_driver_that_is_not_back_is_waited_for_with_the_usual_pauses(self) -> None:
+        plan = ChipPlan(ChipTimes())
+        for moment in (0, 1000, 3000, 8000):
+            plan.on_open_failed(at(moment))
+        plan.release()
+        plan.resume(at(90_000))
+        moment, pauses = 90_000, []
+        for _ in range(6):
+            assert plan.next_job(moment) == Job(JobKind.OPEN)
+            plan.on_open_failed(at(moment))
+            due = plan.next_due_ms()
+            assert due is not None
+            pauses.append(due - moment)
+            moment = due
+        assert pauses == [1000, 2000, 5000, 10_000, 30_000, 60_000]
+
+    def test_a_chip_in_quarantine_is_probed_at_once_on_return_and_not_asked_in_the_main_session(self) -> None:
+        plan = opened()
+        plan.on_failed(Job(JobKind.CODES, 1), Outcome.HUNG, "hangs", at(100), at(5100))
+        plan.on_session_lost(at(5100))
+        plan.release()
+        assert plan.next_probe(10**9) is None
+        plan.resume(at(90_000))
+        plan.on_opened(node(), at(90_000))
+        plan.on_subscribed(at(90_000))
+        answer(plan, 90_000, chip=0)
+        assert plan.next_job(90_000) is None
+        assert plan.next_probe(90_000) == 1
+        plan.on_probed(1, True, at(90_100))
+        assert plan.next_job(90_100) == Job(JobKind.CODES, 1)
+
+    def test_a_release_before_the_first_answer(self) -> None:
+        plan = ChipPlan(ChipTimes())
+        plan.release()
+        assert plan.next_job(10**9) is None
+        plan.resume(at(90_000))
+        assert plan.next_job(90_000) == Job(JobKind.OPEN)

@@ -528,6 +528,158 @@ class TestCrashes:
             assert rig.heard(EventReason.DRIVER_LOST) == ["it died"]
 
 
+def open_sessions(rig: Rig) -> int:
+    return sum(not session.closed for session in rig.sessions)
+
+
+class TestRelease:
+    def test_what_happens_meanwhile_is_found_on_return_and_nothing_before(self) -> None:
+        with running(NodeSpec(profile="a2", faults=(StartFault(3, X),))) as rig:
+            rig.complete()
+            rig.until_quiet()
+            found, told = len(rig.found), len(rig.told)
+            rig.source.release()
+            rig.until(lambda: not rig.source.holds_driver)
+            assert open_sessions(rig) == 0
+            assert rig.metrics.value("driver_subscribed") == 0
+            rig.do("clear_fault", 3, X)
+            rig.do("raise_fault", 5, Y)
+            rig.do("fail", HEALTH, 6, -8012)
+            for _ in range(20):
+                rig.clock.advance_ms(60_000)
+                time.sleep(0.002)
+            assert (len(rig.found), len(rig.told), len(rig.sessions)) == (found, told, 1)
+            rig.source.resume()
+            assert rig.source.holds_driver
+            rig.until(lambda: rig.codes_of(3) == () and rig.codes_of(5) == (Y,))
+            rig.until(lambda: rig.codes_of(6) == (CARD_DROPPED,))
+            assert not rig.of(ChipSilent)
+            assert rig.heard(EventReason.DRIVER_LOST) == []
+            assert len(rig.heard(EventReason.DRIVER_READY)) == len(rig.heard(EventReason.SUBSCRIBED)) == 2
+
+    def test_a_card_that_drops_and_returns_meanwhile_is_no_loss(self) -> None:
+        with running(A2) as rig:
+            rig.complete()
+            rig.until_quiet()
+            rig.source.release()
+            rig.until(lambda: not rig.source.holds_driver)
+            rig.do("drop_card", 6)
+            rig.do("reset", 2)
+            rig.clock.advance_ms(600_000)
+            rig.do("return_card", 6)
+            asked = len(rig.of(ChipCodes))
+            rig.source.resume()
+            rig.until(lambda: len(rig.of(ChipCodes)) >= asked + 8)
+            assert not [o for o in rig.found if isinstance(o, FaultOccurred | FaultRecovered | ChipSilent)]
+
+    def test_a_call_that_never_returns_does_not_delay_it_and_is_no_news(self) -> None:
+        with running(A2) as rig:
+            rig.complete()
+            rig.until_quiet()
+            rig.stuck_for_ever = threading.Event()
+            calls = len(rig.sessions[0].calls)
+            rig.sessions[0].tell(DriverNews((), dropped=1))
+            rig.until(lambda: len(rig.sessions[0].calls) > calls)
+            rig.source.release()
+            rig.until(lambda: not rig.source.holds_driver)
+            assert rig.sessions[0].closed
+            stuck, rig.stuck_for_ever = rig.stuck_for_ever, None
+            rig.source.resume()
+            asked = len(rig.of(ChipCodes))
+            rig.until(lambda: len(rig.of(ChipCodes)) >= asked + 8)
+            assert len(rig.sessions) == 2
+            stuck.set()
+            rig.do("raise_fault", 1, X)
+            rig.until(lambda: rig.of(FaultOccurred, 1))
+            assert not rig.of(ChipSilent)
+            assert rig.heard(EventReason.DRIVER_LOST) == []
+            assert len(rig.sessions) == 2
+
+    def test_a_session_that_is_being_opened_is_ended_at_once(self) -> None:
+        def slow(rig: Rig) -> None:
+            rig.gate = threading.Event()
+
+        with running(A2, slow) as rig:
+            rig.until(lambda: rig.sessions and rig.sessions[0].calls)
+            rig.source.release()
+            assert rig.sessions[0].closed
+            rig.until(lambda: not rig.source.holds_driver)
+            assert rig.gate is not None
+            rig.gate.set()
+            time.sleep(0.05)
+            assert (rig.found, rig.told, len(rig.sessions)) == ([], [], 1)
+            rig.source.resume()
+            rig.complete()
+            assert open_sessions(rig) == 1
+
+    def test_a_probe_of_a_quarantined_chip_is_ended_too(self) -> None:
+        with running(A2, lambda rig: rig.do("hang", CODES, 3, 10_000.0)) as rig:
+            rig.complete()
+            rig.until_quiet()
+            rig.gate = threading.Event()
+            rig.until(lambda: len(rig.sessions) == 3 and rig.sessions[2].calls, step_ms=1000)
+            rig.source.release()
+            assert rig.sessions[2].closed
+            rig.until(lambda: not rig.source.holds_driver)
+            assert open_sessions(rig) == 0
+            rig.gate.set()
+            rig.gate = None
+            rig.do("hang", CODES, 3, 0.0)
+            rig.source.resume()
+            rig.until(lambda: rig.codes_of(3) == ())
+
+    def test_a_start_in_released_state_opens_nothing(self) -> None:
+        with running(A2, lambda rig: rig.source.release()) as rig:
+            rig.until(lambda: not rig.source.holds_driver)
+            rig.clock.advance_ms(600_000)
+            time.sleep(0.05)
+            assert (rig.sessions, rig.found, rig.told) == ([], [], [])
+            rig.source.resume()
+            rig.complete()
+
+    def test_a_driver_that_is_not_back_yet_is_waited_for_and_told_once(self) -> None:
+        with running(A2) as rig:
+            rig.complete()
+            rig.until_quiet()
+            rig.source.release()
+            rig.until(lambda: not rig.source.holds_driver)
+            rig.do("fail", "dcmi_init", None, -8005, 3)
+            rig.source.resume()
+            found = len(rig.found)
+            rig.until(lambda: len(rig.found) >= found + 8, step_ms=100)
+            assert len(rig.heard(EventReason.DRIVER_LOST)) == 1
+            assert not rig.of(ChipSilent)
+
+    def test_released_and_returned_before_the_loop_looks(self) -> None:
+        with running(A2) as rig:
+            rig.complete()
+            rig.until_quiet()
+            for _ in range(50):
+                rig.source.release()
+                rig.source.resume()
+            asked = len(rig.of(ChipCodes))
+            rig.until(lambda: len(rig.of(ChipCodes)) >= asked + 8)
+            rig.until_quiet()
+            assert open_sessions(rig) == 1
+            assert not rig.of(ChipSilent)
+            assert rig.heard(EventReason.DRIVER_LOST) == []
+
+    def test_it_holds_over_a_restart_of_the_loop(self) -> None:
+        with running(A2) as rig:
+            rig.complete()
+            rig.until_quiet()
+            rig.source.release()
+            rig.source.stop()
+            rig.thread.join(LIMIT_S)
+            rig.source._stopping.clear()
+            rig.thread = threading.Thread(target=rig.source.run, daemon=True)
+            rig.thread.start()
+            rig.until(lambda: not rig.source.holds_driver)
+            rig.clock.advance_ms(600_000)
+            time.sleep(0.05)
+            assert (open_sessions(rig), len(rig.sessions)) == (0, 1)
+
+
 class TestEnd:
     def test_stop_returns_although_a_call_never_does(self) -> None:
         with running(A2) as rig:

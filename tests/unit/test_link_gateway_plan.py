@@ -133,3 +133,30 @@ class TestNotSupported:
         plan.on_released(1)
         assert not plan.on_unsupported(1)
         assert not plan.on_no_answer(1, at(1), hung=True)
+
+
+class TestRelease:
+    def test_nothing_is_asked_until_the_return_and_then_everything_at_once(self) -> None:
+        plan = opened(0, 1)
+        plan.on_answer(0, at(0))
+        plan.on_unsupported(1)
+        plan.release()
+        assert (plan.next_chip(10**9), plan.next_due_ms()) == (None, None)
+        plan.resume(at(90))
+        assert plan.next_due_ms() == 90_000
+        assert plan.next_chip(90_000) == CHIPS[0]
+        plan.on_opened(at(90))
+        plan.on_answer(0, at(90))
+        assert plan.next_chip(90_000) == CHIPS[1]  # another driver may have the function
+
+    def test_a_chip_whose_call_still_hangs_stays_alone(self) -> None:
+        plan = opened(0, 1)
+        assert plan.on_no_answer(0, at(1), hung=True)
+        plan.on_session_lost(at(1))
+        plan.release()
+        plan.resume(at(90))
+        assert plan.next_chip(90_000) == CHIPS[1]
+        plan.on_answer(1, at(90))
+        assert plan.next_chip(90_000) is None
+        plan.on_released(0)
+        assert plan.next_chip(90_000) == CHIPS[0]

@@ -411,6 +411,33 @@ def test_the_engine_always_holds_any_of_the_three_and_errors_change_nothing(
         assert plan.bad_links == int(active)
 
 
+class TestRelease:
+    def test_the_tool_is_asked_of_nothing_until_the_return_and_then_of_every_chip(self) -> None:
+        plan = planned(chips=2, tool=True)
+        for chip in (0, 1):
+            plan.on_link(chip, True, at(0))
+        assert plan.release(at(10)) == []
+        assert (plan.next_query(10**9), plan.next_due_ms()) == (None, None)
+        plan.resume(at(12))
+        assert plan.next_due_ms() == 12_000
+        assert plan.next_query(12_000) == node(chips=2).chips[0]
+
+    def test_an_event_that_waits_for_a_count_goes_on_as_it_is(self) -> None:
+        plan = planned(Family.A5, board=UBOE_BOARD, tool=True)
+        event = occurred(UBOE_PORT_DOWN, 1)
+        assert plan.take([event], at(1)) == []
+        assert plan.release(at(2)) == [event]
+        assert plan.take([recovered(UBOE_PORT_DOWN, 3)], at(3)) == [recovered(UBOE_PORT_DOWN, 3)]
+
+    def test_a_bad_link_stays_bad(self) -> None:
+        plan = planned(tool=True)
+        plan.on_gateway(0, True, at(1))
+        assert plan.release(at(2)) == []
+        plan.resume(at(90))
+        assert plan.bad_links == 1
+        assert plan.on_gateway(0, False, at(91)) == [recovered(LINK_DOWN, 91)]
+
+
 @given(
     st.lists(
         st.tuples(st.sampled_from(["occur", "recover", "count", "fail", "gateway"]), st.integers(0, 2)), max_size=30

@@ -77,6 +77,9 @@ class Tool:
     def stop(self) -> None:
         self.stopped = True
 
+    def resume(self) -> None:
+        self.stopped = False
+
 
 class Rig:
     """A running source and what came out of it. Its time runs a hundred times as fast as ours."""
@@ -335,6 +338,71 @@ class TestTool:
         rig = Rig(tool=tool)
         rig.stop()
         assert tool.stopped
+
+
+class TestRelease:
+    def test_neither_gateway_nor_tool_is_asked_until_the_return(self, rigs: Callable[..., Rig]) -> None:
+        tool = Tool()
+        rig = rigs(tool=tool)
+        rig.gateway(0, 2)
+        rig.see(node())
+        eventually(lambda: rig.links() == [(FaultOccurred, 0)])
+        rig.source.release()
+        eventually(lambda: not rig.source.holds_driver)
+        assert rig.sessions[0].closed
+        assert tool.stopped
+        asked, questions = len(rig.asked), rig.metrics.value("link_queries_total", result="ok")
+        rig.gateway(0, 0)
+        time.sleep(0.2)
+        assert (len(rig.sessions), len(rig.asked)) == (1, asked)
+        assert rig.metrics.value("link_queries_total", result="ok") == questions
+        assert rig.links() == [(FaultOccurred, 0)]
+        rig.source.observe([occurred(X, 1)])
+        eventually(lambda: occurred(X, 1) in rig.out)  # what the chip source still has to say passes
+        rig.source.resume()
+        eventually(lambda: (FaultRecovered, 0) in rig.links())
+        eventually(lambda: rig.metrics.value("link_queries_total", result="ok") > questions)
+        assert not tool.stopped
+        assert rig.events == []
+        assert rig.metrics.value("gateway_sessions_lost_total") == 0
+
+    def test_a_session_that_is_being_opened_is_ended_at_once(self, rigs: Callable[..., Rig]) -> None:
+        rig = rigs()
+        rig.gate.clear()
+        rig.see(node())
+        eventually(lambda: rig.source._gate._entered)
+        rig.source.release()
+        assert rig.sessions[0].closed
+        eventually(lambda: not rig.source.holds_driver)
+        rig.gate.set()
+        rig.source.resume()
+        eventually(lambda: len(rig.asked) >= 3)
+        assert [s.closed for s in rig.sessions] == [True, False]
+        assert rig.events == []
+        assert rig.source._gate._entered == []
+
+    def test_an_answer_of_the_tool_from_before_is_not_believed(self, rigs: Callable[..., Rig]) -> None:
+        tool, answering = Tool(), threading.Event()
+
+        def link_up(_: int) -> bool:
+            asked.append(len(asked))
+            if len(asked) == 1:
+                answering.wait(LIMIT_S)
+                return False
+            return True
+
+        asked: list[int] = []
+        tool.link_up = link_up  # type: ignore[method-assign]
+        rig = rigs(tool=tool, gateway=False)
+        rig.see(node())
+        eventually(lambda: asked)
+        rig.source.release()
+        eventually(lambda: not rig.source.holds_driver)
+        rig.source.resume()
+        answering.set()
+        eventually(lambda: len(asked) >= 2)
+        eventually(lambda: rig.metrics.value("link_queries_total", result="ok") == len(asked) - 1)
+        assert rig.links() == []
 
 
 def test_a_slow_engine_makes_the_chip_source_wait(rigs: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch) -> None:
