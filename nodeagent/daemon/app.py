@@ -14,15 +14,18 @@ from nodeagent.daemon.build import (
     configuration_places,
     connect_dcmi,
     connect_gateway,
+    http_endpoint,
     link_times,
     link_tool,
     target_of,
 )
 from nodeagent.daemon.core_loop import CoreLoop
+from nodeagent.daemon.health import Conditions
 from nodeagent.daemon.logs import LogEvents
 from nodeagent.daemon.metrics import Registry
 from nodeagent.daemon.socket_api import SocketApi
 from nodeagent.daemon.state_file import STALE_S, StateFile
+from nodeagent.daemon.status import Status
 from nodeagent.daemon.supervisor import Loop, Supervisor
 from nodeagent.drivers.chips import Connect
 from nodeagent.drivers.host import Reaper
@@ -74,6 +77,7 @@ class Daemon:
         self._clock = clock
         self._reaper = Reaper()
         self._supervisor = Supervisor(self.metrics)
+        self.conditions = Conditions()
         self._stopping = threading.Event()
         self._publisher_started = False
         own = settings.daemon
@@ -133,10 +137,17 @@ class Daemon:
             self.metrics,
             settings.faults.reload_period_s,
         )
-        self._socket = SocketApi(Path(own.socket), self.core, clock) if own.socket else None
+        self._status = Status(
+            self.core, self._source, self._links, self.publisher, self._supervisor, self.conditions, self.metrics
+        )
+        self._socket = SocketApi(Path(own.socket), self.core, clock, self._status.state) if own.socket else None
+        self._http = http_endpoint(settings, self._status.pages(), self.metrics)
 
     def start(self) -> None:
         """Start everything. Publishing begins when the last published object was read and every chip was asked."""
+        if self._http is not None:
+            self._supervisor.start(Loop("http", self._http.run, self._http.stop))
+        self.conditions.hold("restore", "the last published object is not read yet")
         self._supervisor.start(Loop("core", self.core.run, self.core.stop))
         self._supervisor.start(Loop("configuration", self._configuration.run, self._configuration.stop))
         threading.Thread(target=self._keep_restoring, name="restore", daemon=True).start()
@@ -181,6 +192,7 @@ class Daemon:
             except ReadBackError as error:
                 if failures == 0:
                     log.warning("last published object cannot be read, nothing is published before: %s", error)
+                self.conditions.hold("restore", f"the last published object cannot be read: {error.sentence}")
                 pause_s = READ_BACK_PAUSES_S[min(failures, len(READ_BACK_PAUSES_S) - 1)]
                 failures += 1
                 self._stopping.wait(pause_s)
@@ -189,6 +201,7 @@ class Daemon:
             if not self._configuration.wait_known(FIRST_CONFIGURATION_S):
                 log.warning("ConfigMap with rules is not read yet, reasons are judged by the rules in force")
             self.core.submit([self._carried(found)])
+            self.conditions.clear("restore")
             return
 
     def _carried(self, found: ReadBack) -> CarriedOver:
@@ -228,4 +241,5 @@ class Daemon:
 
     def _report(self) -> None:
         while not self._stopping.wait(METRICS_PERIOD_S):
+            self._status.measure()
             log.info("metrics %s", self.metrics.summary())

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from nodeagent.core.clock import Clock
+from nodeagent.core.clock import Clock, monotonic_s
 from nodeagent.core.errors import HostError, NodeAgentError
 from nodeagent.core.instant import Instant
 from nodeagent.core.model import ChipId
@@ -20,6 +20,7 @@ from nodeagent.core.telemetry import Event, EventReason, EventSink, Metrics
 from nodeagent.drivers.answers import ALREADY_SUBSCRIBED, AnswerError, result_label
 from nodeagent.drivers.chips import ChipDriver, CodesAnswer, Connect, DriverNews, Opened
 from nodeagent.drivers.host import HostGoneError, HostStuckError
+from nodeagent.policy.listing import LibraryFacts
 from nodeagent.sources.plan import ChipPlan, ChipTimes, Job, JobKind, Outcome
 
 log = logging.getLogger("nodeagent.chips")
@@ -99,6 +100,17 @@ class ChipSource:
         self._probing = False
         self._stopping = threading.Event()
         self._said: dict[str, str] = {}
+        self._library = LibraryFacts()
+
+    @property
+    def library(self) -> LibraryFacts:
+        """The library in use, or why there is none; from any thread."""
+        return self._library
+
+    @property
+    def waiting(self) -> int:
+        """News and answers in the inbox."""
+        return self._inbox.qsize()
 
     def run(self) -> None:
         """Work until `stop`; the supervisor calls this again should it ever raise."""
@@ -200,6 +212,7 @@ class ChipSource:
     def _lose(self, why: str, now: Instant) -> None:
         """The session is of no more use for calls; its events are welcome until the next one has subscribed."""
         self._metrics.count("driver_sessions_lost_total")
+        self._library = LibraryFacts("", (why,))
         self._say(EventReason.DRIVER_LOST, why, warning=True)
         self._replace(None)
         self._plan.on_session_lost(now)
@@ -218,6 +231,8 @@ class ChipSource:
     def _on_result(self, result: _Result, now: Instant) -> None:
         kind, error = result.job.kind, result.error
         self._metrics.count("driver_calls_total", call=kind.value, result=result_label(error))
+        if error is None:
+            self._metrics.set("source_last_success_timestamp_seconds", now.wall_ms / 1000, source="chips")
         if kind is JobKind.OPEN:
             self._on_open_result(result, now)
             return
@@ -237,11 +252,14 @@ class ChipSource:
     def _on_open_result(self, result: _Result, now: Instant) -> None:
         if result.error is not None:
             self._plan.on_open_failed(now)
+            if self._session is None:
+                self._library = LibraryFacts("", (result.error.sentence,))
             self._say(EventReason.DRIVER_LOST, str(result.error), warning=True)
             return
         opened = result.value
         assert isinstance(opened, Opened)
         self._replace(result.session)
+        self._library = LibraryFacts(opened.library, opened.problems)
         self._tell(self._plan.on_opened(opened.inventory, now))
         if opened.problems:
             self._plan.look_again(now)
@@ -282,13 +300,18 @@ class ChipSource:
 
     def _make_calls(self, tasks: "queue.SimpleQueue[_Task | None]") -> None:
         while (task := tasks.get()) is not None:
-            asked = self._clock.now()
+            asked, started_s = self._clock.now(), monotonic_s()
             try:
-                self._inbox.put(self._call(task, asked))
+                result = self._call(task, asked)
             except Exception as error:  # border of a thread: without a result no call would be made ever again
                 log.exception("unforeseen error of a driver call call=%s", task.job.kind.value)
                 failure = HostError(f"unforeseen {type(error).__name__}: {error}")
-                self._inbox.put(_Result(task.job, task.session or _Session(), asked, error=failure))
+                result = _Result(task.job, task.session or _Session(), asked, error=failure)
+            call = task.job.kind.value
+            self._metrics.observe("driver_call_seconds", monotonic_s() - started_s, call=call)
+            if isinstance(result.error, HostStuckError):
+                self._metrics.count("driver_deadlines_missed_total", call=call)
+            self._inbox.put(result)
 
     def _call(self, task: _Task, asked: Instant) -> _Result:
         if task.session is None or task.job.kind is JobKind.OPEN:
