@@ -121,7 +121,13 @@ class HttpApi:
             except OSError:
                 self._slots.release()
                 raise
-            threading.Thread(target=self._serve, args=(client, address), name="http.client", daemon=True).start()
+            server = threading.Thread(target=self._serve, args=(client, address), name="http.client", daemon=True)
+            try:
+                server.start()
+            except RuntimeError:  # the process may have no more threads just now; the place must not be lost for ever
+                self._slots.release()
+                client.close()
+                raise
 
     def _serve(self, client: socket.socket, address: tuple[Any, ...]) -> None:
         try:

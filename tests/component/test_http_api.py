@@ -201,6 +201,20 @@ class TestSlowClients:
             assert serving() <= MAX_CLIENTS
         wait_until(lambda: serving() == 0)
 
+    def test_a_thread_that_cannot_be_started_costs_no_place(self, rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+        class NoThread(threading.Thread):
+            def start(self) -> None:
+                raise RuntimeError("can't start new thread")
+
+        rig.ask("/healthz")
+        rig.stop()  # its loop is run here instead, as the supervisor would do again and again
+        with socket.create_server((LOOPBACK, 0)) as listener:
+            api = HttpApi(place_of(LOOPBACK, 0), rig.api._pages, rig.metrics)
+            monkeypatch.setattr(http_api.threading, "Thread", NoThread)
+            for _ in range(3 * MAX_CLIENTS):
+                with socket.create_connection(listener.getsockname()), pytest.raises(RuntimeError):
+                    api._accept(listener)
+
     def test_a_client_that_goes_away_is_nobodys_trouble(self, rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
         for _ in range(3 * MAX_CLIENTS):
             with socket.create_connection((LOOPBACK, rig.port), timeout=LIMIT_S) as client:
