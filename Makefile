@@ -8,10 +8,10 @@ export PATH := $(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test check bench sanitize docs clean
+.PHONY: help build demo test test-cluster check bench sanitize docs clean
 
 help: ## show the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(VENV)/.tools: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "nodeagent needs Python 3.10 or newer, $(PYTHON) is older; name another one: make PYTHON=python3.11"; exit 1; }
@@ -28,8 +28,12 @@ build: $(VENV)/.installed ## build and install into .venv/
 demo: build ## an 8-chip node whose chips break and heal, for about 20 s
 	@python tools/demo/demo.py
 
-test: build ## run all tests
+test: build ## run all tests that need nothing but this checkout
 	pytest
+
+test-cluster: build ## run the tests on a real API server (builds one with Go, the first time for 7 minutes)
+	@python tests/cluster/build.py
+	pytest -m cluster tests/cluster_system
 
 check: build ## linter, types, layers, C warnings, sanitizers, generated documents
 	ruff check .
@@ -52,4 +56,4 @@ docs: build ## write the generated pages
 	python tools/monitoring/generate.py
 
 clean: ## remove everything that was made
-	rm -rf $(VENV) build .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build tests/cluster/.bin .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -33,6 +33,11 @@ int na_dcmi_chip_info(int card, int device, int logic, struct dcmi_chip_info_v2 
 int na_dcmi_board_info(int card, int device, int logic, struct dcmi_board_info *info);
 int na_dcmi_mainboard_id(int card, int device, int logic, unsigned int *id);
 int na_dcmi_super_pod(int card, int device, int logic, struct dcmi_spod_info *info);
+int na_dcmi_hbm_info(int card, int device, int logic, struct dcmi_hbm_info *info);
+/* Address of the RoCE port (native-abi 11.4). ip_type 0 IPv4, 1 IPv6. v1 only. */
+int na_dcmi_roce_address(int card, int device, int ip_type, struct dcmi_ip_addr *address);
+/* v1 only. text gets the first text_bytes - 1 bytes at most. */
+int na_dcmi_product_type(int card, int device, char *text, unsigned int text_bytes);
 int na_dcmi_health(int card, int device, int logic, unsigned int *health);
 /* Result of the gateway detection, 0..8. May hang for long after a card drop (native-abi 6.2). */
 int na_dcmi_network_health(int card, int device, int logic, int *result);

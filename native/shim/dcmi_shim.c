@@ -11,6 +11,8 @@
 #define RING_CAPACITY 4096 /* four seconds of the largest storm we promise to survive */
 #define MAIN_CMD_CHIP_INF 12
 #define SUB_CMD_SPOD_INFO 1
+#define PORT_ROCE 1
+#define PRODUCT_TYPE_BYTES 65 /* what upstream passes (native-abi 4); the vendor asks for 32 at least */
 
 /* Every function that is looked up, by its exact name; the types come from our ABI header. */
 #define FUNCTIONS(X)                                                                                        \
@@ -25,6 +27,9 @@
     X(dcmi_get_device_board_info)                                                                           \
     X(dcmi_get_mainboard_id)                                                                                \
     X(dcmi_get_device_info)                                                                                 \
+    X(dcmi_get_device_hbm_info)                                                                             \
+    X(dcmi_get_device_ip)                                                                                   \
+    X(dcmi_get_product_type)                                                                                \
     X(dcmi_get_device_health)                                                                               \
     X(dcmi_get_device_network_health)                                                                       \
     X(dcmi_get_device_errorcode_v2)                                                                         \
@@ -37,6 +42,7 @@
     X(dcmiv2_get_device_board_info)                                                                         \
     X(dcmiv2_get_mainboard_id)                                                                              \
     X(dcmiv2_get_device_info)                                                                               \
+    X(dcmiv2_get_device_hbm_info)                                                                           \
     X(dcmiv2_get_device_health)                                                                             \
     X(dcmiv2_get_device_network_health)                                                                     \
     X(dcmiv2_get_device_error_code_list)                                                                    \
@@ -202,6 +208,38 @@ int na_dcmi_super_pod(int card, int device, int logic, struct dcmi_spod_info *in
                     CALL(dcmiv2_get_device_info, logic, MAIN_CMD_CHIP_INF, SUB_CMD_SPOD_INFO, &out, &size));
 
     *info = out.answer;
+    return rc;
+}
+
+int na_dcmi_hbm_info(int card, int device, int logic, struct dcmi_hbm_info *info)
+{
+    ROOMY(struct dcmi_hbm_info) out = { .room = { 0 } };
+    int rc = EITHER(CALL(dcmi_get_device_hbm_info, card, device, &out.answer),
+                    CALL(dcmiv2_get_device_hbm_info, logic, &out.answer));
+
+    *info = out.answer;
+    return rc;
+}
+
+int na_dcmi_roce_address(int card, int device, int ip_type, struct dcmi_ip_addr *address)
+{
+    ROOMY(struct dcmi_ip_addr) ip = { .room = { 0 } };
+    ROOMY(struct dcmi_ip_addr) mask = { .room = { 0 } };
+    int rc;
+
+    ip.answer.ip_type = ip_type; /* the caller says which family it wants */
+    mask.answer.ip_type = ip_type;
+    rc = EITHER(CALL(dcmi_get_device_ip, card, device, PORT_ROCE, 0, &ip.answer, &mask.answer), NA_NO_SYMBOL);
+    *address = ip.answer;
+    return rc;
+}
+
+int na_dcmi_product_type(int card, int device, char *text, unsigned int text_bytes)
+{
+    char answer[PRODUCT_TYPE_BYTES + 512] = { 0 };
+    int rc = EITHER(CALL(dcmi_get_product_type, card, device, answer, PRODUCT_TYPE_BYTES), NA_NO_SYMBOL);
+
+    snprintf(text, text_bytes, "%.*s", PRODUCT_TYPE_BYTES, answer);
     return rc;
 }
 

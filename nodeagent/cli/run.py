@@ -13,7 +13,7 @@ from nodeagent.core.clock import AcceleratedClock, Clock, SystemClock
 from nodeagent.core.settings import DaemonSettings, Settings
 from nodeagent.core.settings_load import check_node_name
 from nodeagent.daemon.app import Daemon, Layers
-from nodeagent.daemon.build import site_documents, target_of
+from nodeagent.daemon.build import site_documents
 from nodeagent.daemon.logs import set_up_logging
 from nodeagent.policy.configuration import build_configuration
 from nodeagent.sources.config_documents import shipped
@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     settings = settings_of(arguments)
     if arguments.dry_run:
         settings = _dry_run_defaults(settings)
-    check_node_name(settings.node.name)
+    check_node_name(settings.node.name, settings.publish.mode == "shadow")
     set_up_logging(settings.log.level, settings.log.format)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -69,11 +69,10 @@ def run(arguments: argparse.Namespace) -> int:
         config, warnings = build_configuration(lowest, site)
         for warning in warnings:
             log.warning("fault table: %s", warning)
-        target = target_of(settings)
-        daemon = Daemon(settings, Layers(lowest, config, tuple(site)), target, clock)
-        log.info("starting node=%s target=%s configuration=%s", settings.node.name, target.describe(), config.version)
-        daemon.start()
-        stop.wait()
+        daemon = Daemon(settings, Layers(lowest, config, tuple(site)), clock, stopping=stop)
+        log.info("starting node=%s target=%s configuration=%s", settings.node.name, daemon.where, config.version)
+        if daemon.start():
+            stop.wait()
         daemon.stop()
     return 0
 
@@ -87,16 +86,19 @@ def _policy_clock(settings: Settings) -> Clock:
 
 
 def _dry_run_defaults(settings: Settings) -> Settings:
-    """Where nothing else was said: no cluster, a folder beside us, a name of its own."""
+    """Where nothing else was said: a folder beside us, files of our own in it, a name of its own."""
     publish, node = settings.publish, settings.node
-    if publish.target == "kubernetes":
-        publish = replace(publish, target="directory", directory=publish.directory or DRY_RUN_DIRECTORY)
     if not node.name:
         node = replace(node, name=DRY_RUN_NODE)
+    if publish.target == "kubernetes":
+        return replace(settings, node=node)
+    publish = replace(publish, directory=publish.directory or DRY_RUN_DIRECTORY)
     own, defaults = settings.daemon, DaemonSettings()
     folder = Path(publish.directory or DRY_RUN_DIRECTORY)
     if own.state_dir == defaults.state_dir:
         own = replace(own, state_dir=str(folder / ".nodeagent"))
+    if own.lock == defaults.lock:
+        own = replace(own, lock=str(folder / ".nodeagent" / "lock"))
     if own.socket == defaults.socket:
         own = replace(own, socket=str(folder / ".nodeagent" / "socket"))
     return replace(settings, publish=publish, node=node, daemon=own)

@@ -96,3 +96,15 @@ class ReadBackError(NodeAgentError):
     """Our own published object could not be read back; what is known is kept."""
 
     code = "NA503"
+
+
+class NotAskedError(ReadBackError):
+    """Nobody was asked yet; an answer will come."""
+
+    code = "NA503"
+
+
+class ForbiddenError(ReadBackError):
+    """We have no right to read an object: asking again is of no use before somebody grants it."""
+
+    code = "NA506"

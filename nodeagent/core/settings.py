@@ -135,6 +135,18 @@ class PublishSettings:
         "`kubernetes` writes ConfigMaps, `directory` files that kubectl can apply, `stdout` prints them.",
         choices=("kubernetes", "directory", "stdout"),
     )
+    mode: str = setting(
+        "live",
+        "`live` writes the objects that schedulers read. `shadow` writes `<name>-shadow` without their label and leaves"
+        " the node object alone, so that both can be compared while another program is in charge.",
+        choices=("live", "shadow"),
+    )
+    other_writer: str = setting(
+        "wait",
+        "What `live` does at its start while another program (the device plugin of MindCluster) writes our object:"
+        " `wait` until it has been quiet for 15 minutes, or `overwrite` it.",
+        choices=("wait", "overwrite"),
+    )
     directory: str = setting("", "Folder for target `directory`: DIR/<namespace>/<name>.yaml.")
     kubeconfig: str = setting(
         "", "kubeconfig file for target `kubernetes`. Empty: the service account of the pod we run in."
@@ -152,12 +164,38 @@ class PublishSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """What else is read from and written to the API server, with target `kubernetes`."""
+
+    pods: bool = setting(
+        True, "Follow the pods of this node: a chip that a pod uses is not offered, and PreSeparateNPU waits for it."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NodeObjectSettings:
+    """Labels and annotations of the Kubernetes node."""
+
+    enabled: bool = setting(
+        True,
+        "Write labels and annotations that schedulers need to the node object; off in shadow mode.",
+    )
+    skip: str = setting(
+        "", "Labels and annotations that are not written: names with commas between them, e.g. `servertype`."
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class DaemonSettings:
     """Files of the daemon itself."""
 
     state_dir: str = setting(
         "/var/lib/nodeagent",
         "Folder for counters and timers that must survive a restart. Empty: they start from zero.",
+    )
+    lock: str = setting(
+        "/run/nodeagent/nodeagent.lock",
+        "Lock file: a second daemon of this node waits until the first has ended. Empty: none.",
     )
     socket: str = setting(
         "/run/nodeagent/nodeagent.sock", "UNIX socket for `why`, `scan` and `table diff`. Empty: none."
@@ -207,6 +245,8 @@ class Settings:
     links: LinkSettings = LinkSettings()
     faults: FaultSettings = FaultSettings()
     publish: PublishSettings = PublishSettings()
+    cluster: ClusterSettings = ClusterSettings()
+    node_object: NodeObjectSettings = NodeObjectSettings()
     daemon: DaemonSettings = DaemonSettings()
     http: HttpSettings = HttpSettings()
     mock: MockSettings = MockSettings()

@@ -15,6 +15,7 @@ ENV_PREFIX = "NODEAGENT_"
 _FALSE, _TRUE = frozenset({"false", "no", "off", "0"}), frozenset({"true", "yes", "on", "1"})
 _NODE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _NODE_NAME_MAX = 230
+_SHADOW_NAME_MAX = 226
 _SERVICE_LINK = re.compile(r"\w*_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)")
 """What Kubernetes puts into every pod of a namespace with a Service whose name begins like ours."""
 
@@ -50,8 +51,14 @@ def all_fields() -> list[Field]:
     return found
 
 
-def load_settings(text: str | None, label: str, environ: Mapping[str, str], overrides: Sequence[str] = ()) -> Settings:
-    """Settings from all sources. text None: no file. overrides: `area.key=value`.
+def load_settings(
+    text: str | None,
+    label: str,
+    environ: Mapping[str, str],
+    overrides: Sequence[str] = (),
+    base: Settings | None = None,
+) -> Settings:
+    """Settings from all sources. text None: no file. overrides: `area.key=value`. base: what no source says.
 
     Raises SettingsError naming file and line, variable or flag, the key, and what is allowed.
     """
@@ -71,7 +78,7 @@ def load_settings(text: str | None, label: str, environ: Mapping[str, str], over
         if not equals:
             raise SettingsError(f"{place}: expected area.key=value")
         values[path.strip()] = _from_text(_field(known, path.strip(), place), value.strip(), place)
-    settings = Settings()
+    settings = base or Settings()
     for area in fields(Settings):
         mine = {p.partition(".")[2]: v for p, v in values.items() if p.startswith(area.name + ".")}
         if mine:
@@ -79,13 +86,17 @@ def load_settings(text: str | None, label: str, environ: Mapping[str, str], over
     return settings
 
 
-def check_node_name(name: str) -> str:
-    """The name, if a node can have it (device-info 1): 1..230 characters of a DNS subdomain. Raises NodeNameError."""
+def check_node_name(name: str, shadow: bool = False) -> str:
+    """The name, if a node can have it (device-info 1): 1..230 characters of a DNS subdomain. Raises NodeNameError.
+
+    shadow: 226 characters, so that the name of the shadow object is none too long for the API server.
+    """
+    longest = _SHADOW_NAME_MAX if shadow else _NODE_NAME_MAX
     hint = "set NODE_NAME from spec.nodeName with the downward API, or node.name in the settings"
     if not name:
         raise NodeNameError("the node name is not set", hint)
-    if len(name) > _NODE_NAME_MAX:
-        raise NodeNameError(f"the node name has {len(name)} characters, at most {_NODE_NAME_MAX} are allowed", hint)
+    if len(name) > longest:
+        raise NodeNameError(f"the node name has {len(name)} characters, at most {longest} are allowed", hint)
     if not _NODE_NAME.fullmatch(name):
         raise NodeNameError(f"{name!r} cannot be the name of a node: lower-case letters, digits, '-' and '.'", hint)
     return name

@@ -31,6 +31,9 @@ class EventReason(Enum):
     CONTRACT_REFUSED = "ContractSelfCheckFailed"
     PUBLISH_FAILED = "PublishFailed"
     PUBLISH_RECOVERED = "PublishRecovered"
+    OBJECT_CUT = "ObjectCut"
+    FOREIGN_PARTS = "ForeignPartsRemoved"
+    OTHER_WRITER = "OtherWriter"
     NOTICE_DROPPED = "NoticeDropped"
     BAD_CONFIGURATION = "BadConfiguration"
 

@@ -11,16 +11,20 @@ from nodeagent.core.observation import CarriedOver
 from nodeagent.core.settings import Settings
 from nodeagent.daemon.build import (
     book_parameters,
+    check_access,
     configuration_places,
     connect_dcmi,
     connect_gateway,
     http_endpoint,
     link_times,
     link_tool,
-    target_of,
+    local_target,
+    manner,
 )
+from nodeagent.daemon.cluster import Cluster, pods_of
 from nodeagent.daemon.core_loop import CoreLoop
 from nodeagent.daemon.health import Conditions
+from nodeagent.daemon.lock import NodeLock
 from nodeagent.daemon.logs import LogEvents
 from nodeagent.daemon.metrics import Registry
 from nodeagent.daemon.socket_api import SocketApi
@@ -32,19 +36,21 @@ from nodeagent.drivers.host import Reaper
 from nodeagent.policy.rules import Configuration
 from nodeagent.policy.table import Document
 from nodeagent.publish.publisher import Publisher, ReadBack
-from nodeagent.publish.targets import Target
 from nodeagent.render.operator_fields import manual_ids, upgrade_reasons
 from nodeagent.sources.chips import ChipSource
-from nodeagent.sources.configuration import ConfigSource
+from nodeagent.sources.configuration import ConfigPlaces, ConfigSource, ObjectReader
 from nodeagent.sources.link_plan import parse_boards
 from nodeagent.sources.links import LinkSource
 from nodeagent.sources.plan import ChipTimes
+from nodeagent.sources.pods import PodSource
 
 log = logging.getLogger("nodeagent.daemon")
 
 READ_BACK_PAUSES_S = (1.0, 2.0, 5.0, 10.0, 30.0)
 METRICS_PERIOD_S = 300.0
 FIRST_CONFIGURATION_S = 15.0
+FIRST_PODS_S = 5.0
+"""A restart does not offer chips that pods use for want of a few seconds (decision 7 counts unknown as unused)."""
 STOP_LOOP_S = 0.4
 STOP_PUBLISHER_S = 0.6
 
@@ -62,15 +68,17 @@ class Daemon:
     """One node's daemon. `clock` is the policy clock; the publisher and all deadlines stay on real time.
 
     connect: maker of driver sessions, for tests; None = DCMI in a driver host, as the settings say.
+    stopping: ends a start that waits for another daemon of this node.
+    Raises SettingsError when the settings name no place to publish to.
     """
 
     def __init__(
         self,
         settings: Settings,
         layers: Layers,
-        target: Target,
         clock: Clock,
         connect: Connect | None = None,
+        stopping: threading.Event | None = None,
     ) -> None:
         self.metrics = Registry()
         self._events = LogEvents(self.metrics)
@@ -78,9 +86,17 @@ class Daemon:
         self._reaper = Reaper()
         self._supervisor = Supervisor(self.metrics)
         self.conditions = Conditions()
-        self._stopping = threading.Event()
+        self._stopping = stopping or threading.Event()
         self._publisher_started = False
         own = settings.daemon
+        self._lock = NodeLock(Path(own.lock) if own.lock else None)
+        target = local_target(settings)
+        self._cluster: Cluster | None = None
+        if target is None:
+            check_access(settings)
+            self._cluster = Cluster(settings.publish.kubeconfig, self.metrics)
+            target = self._cluster.target
+        self._target = target
         self._state_file = StateFile(Path(own.state_dir) if own.state_dir else None, self.metrics)
         self.core = CoreLoop(
             clock,
@@ -93,7 +109,7 @@ class Daemon:
             self.metrics,
         )
         self.publisher = Publisher(
-            target,
+            self._target,
             settings.node.name,
             SystemClock(),
             self.core.acknowledge,
@@ -101,6 +117,7 @@ class Daemon:
             self._events,
             self.metrics,
             book_parameters(settings),
+            manner=manner(settings),
         )
         chips = settings.chips
         self._links = LinkSource(
@@ -124,38 +141,65 @@ class Daemon:
         )
 
         places = configuration_places(settings)
-        # A target of its own, because one thread uses a target.
-        reader = target_of(settings) if places.config_map is not None else None
         self._configuration = ConfigSource(
             layers.shipped,
             layers.in_force,
             layers.site,
             places,
-            reader,
+            self._reader_of_rules(settings, places),
             self.core.configure,
             self._events,
             self.metrics,
             settings.faults.reload_period_s,
         )
+        self._pods: PodSource | None = None
+        if self._cluster is not None:
+            self._cluster.follow_own(self.publisher.object_key, self.publisher.look)
+            if settings.cluster.pods:
+                self._pods = PodSource(clock, self.core.submit, self.metrics)
+                self._cluster.follow(pods_of(settings.node.name), self._pods)
         self._status = Status(
             self.core, self._source, self._links, self.publisher, self._supervisor, self.conditions, self.metrics
         )
         self._socket = SocketApi(Path(own.socket), self.core, clock, self._status.state) if own.socket else None
         self._http = http_endpoint(settings, self._status.pages(), self.metrics)
 
-    def start(self) -> None:
-        """Start everything. Publishing begins when the last published object was read and every chip was asked."""
+    @property
+    def where(self) -> str:
+        """Where objects are published to, for people."""
+        return self._target.describe()
+
+    def _reader_of_rules(self, settings: Settings, places: ConfigPlaces) -> ObjectReader | None:
+        """Who reads the ConfigMap of rules: the watch that follows it, or a target of its own for files."""
+        if places.config_map is None:
+            return None
+        if self._cluster is not None:
+            return self._cluster.follow_rules(places.config_map, lambda: self._configuration.hasten())
+        return local_target(settings)  # one of its own, because one thread uses a target
+
+    def start(self) -> bool:
+        """Start everything. Publishing begins when the last published object was read and every chip was asked.
+
+        Waits while another daemon of this node runs; false when `stopping` was set meanwhile.
+        """
         if self._http is not None:
             self._supervisor.start(Loop("http", self._http.run, self._http.stop))
         self.conditions.hold("restore", "the last published object is not read yet")
+        self.conditions.hold("lock", "waits for the end of another daemon of this node")
+        if not self._lock.acquire(self._stopping):
+            return False
+        self.conditions.clear("lock")
         self._supervisor.start(Loop("core", self.core.run, self.core.stop))
         self._supervisor.start(Loop("configuration", self._configuration.run, self._configuration.stop))
+        for loop in self._cluster.loops() if self._cluster is not None else []:
+            self._supervisor.start(loop)
         threading.Thread(target=self._keep_restoring, name="restore", daemon=True).start()
         self._supervisor.start(Loop("links", self._links.run, self._links.stop))
         self._supervisor.start(Loop("chips", self._source.run, self._source.stop))
         if self._socket is not None:
             self._supervisor.start(Loop("socket", self._socket.run, self._socket.stop))
         threading.Thread(target=self._report, name="report", daemon=True).start()
+        return True
 
     def stop(self) -> None:
         """Stop everything within about a second, also while a driver call hangs. Nothing is written or deleted."""
@@ -163,6 +207,7 @@ class Daemon:
         late = self._supervisor.stop(STOP_LOOP_S)
         if self._publisher_started and not self.publisher.stop(STOP_PUBLISHER_S):
             late.append("publisher")
+        self._lock.release()
         log.info("stopped %s", f"while still busy: {', '.join(late)}" if late else "cleanly")
         log.info("metrics %s", self.metrics.summary())
 
@@ -200,6 +245,8 @@ class Daemon:
             # With the API back, the ConfigMap comes too: reasons of its rules must not meet the rules below it.
             if not self._configuration.wait_known(FIRST_CONFIGURATION_S):
                 log.warning("ConfigMap with rules is not read yet, reasons are judged by the rules in force")
+            if self._pods is not None and not self._pods.wait_first(FIRST_PODS_S):
+                log.warning("pods of this node are not known yet, chips count as unused until they are")
             self.core.submit([self._carried(found)])
             self.conditions.clear("restore")
             return

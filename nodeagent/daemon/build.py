@@ -19,6 +19,8 @@ from nodeagent.policy.rules import Configuration
 from nodeagent.policy.table import Document
 from nodeagent.policy.table_records import Finding
 from nodeagent.publish.book import BookParameters
+from nodeagent.publish.other_writer import WriterGuard
+from nodeagent.publish.publisher import Manner
 from nodeagent.publish.targets import Target
 from nodeagent.sources.config_documents import shipped
 from nodeagent.sources.configuration import ConfigPlaces
@@ -85,8 +87,8 @@ def link_times(settings: Settings) -> LinkTimes:
     return LinkTimes(links.gateway_period_s, links.query_period_s, links.down_query_period_s)
 
 
-def target_of(settings: Settings) -> Target:
-    """Where objects are written. Raises SettingsError or PublishError with what to do."""
+def local_target(settings: Settings) -> Target | None:
+    """Where objects are written without a cluster; None for target `kubernetes`. Raises SettingsError."""
     publish = settings.publish
     if publish.target == "directory":
         from nodeagent.publish.directory import DirectoryTarget
@@ -98,14 +100,16 @@ def target_of(settings: Settings) -> Target:
         from nodeagent.publish.stdout import StdoutTarget
 
         return StdoutTarget(sys.stdout)
-    if not publish.kubeconfig and not SERVICE_ACCOUNT.exists():
+    return None
+
+
+def check_access(settings: Settings) -> None:
+    """Raise SettingsError when there is no way to a cluster at all."""
+    if not settings.publish.kubeconfig and not SERVICE_ACCOUNT.exists():
         raise SettingsError(
             f"publish.target is kubernetes, but there is neither publish.kubeconfig nor {SERVICE_ACCOUNT}",
             "run in a pod, name a kubeconfig file, or set publish.target=directory",
         )
-    from nodeagent.publish.kubernetes import KubernetesTarget
-
-    return KubernetesTarget(publish.kubeconfig or None)
 
 
 def configuration_places(settings: Settings) -> ConfigPlaces:
@@ -139,3 +143,11 @@ def book_parameters(settings: Settings) -> BookParameters:
     return BookParameters(
         min_distance_ms=int(publish.min_distance_s * 1000), refresh_ms=int(publish.refresh_period_s * 1000)
     )
+
+
+def manner(settings: Settings) -> Manner:
+    """How objects are written: live or shadow, and whether we look for other writers first (decision 22)."""
+    publish = settings.publish
+    shadow = publish.mode == "shadow"
+    guarded = publish.target == "kubernetes" and not shadow
+    return Manner(shadow, WriterGuard(publish.other_writer == "overwrite") if guarded else None)

@@ -78,7 +78,7 @@ class CoreLoop:
         self._ack_waits = threading.Event()
         self._stopping = threading.Event()
         self._latencies = FaultLatencies(clock, metrics)
-        self._beat_s = monotonic_s()
+        self._beat_s: float | None = None
         self._state = NodeState()
         self._wake_at_ms: int | None = None
 
@@ -114,8 +114,8 @@ class CoreLoop:
         return self._state
 
     @property
-    def beat_s(self) -> float:
-        """Monotonic second of the last pass."""
+    def beat_s(self) -> float | None:
+        """Monotonic second of the last pass; None before the first, which waits for the lock of the node."""
         return self._beat_s
 
     @property

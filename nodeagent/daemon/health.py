@@ -17,10 +17,11 @@ BEAT_LIMIT_S = 60.0
 class Snapshot:
     """What the verdicts are made from, taken at one moment.
 
-    beat_age_s: seconds since the last pass of the core loop. dead: supervised loops whose thread has ended although
-    nobody stopped it. publisher_dead: likewise. driver_open: the driver has listed its chips. chips, unasked: how
-    many there are, and how many have neither answered nor missed their deadline. complete: the first complete query
-    is done. acknowledged: a target has had a view of this run. publish_problem: why the last write failed, if it did.
+    beat_age_s: seconds since the last pass of the core loop, 0 before the first. dead: supervised loops whose thread
+    has ended although nobody stopped it. publisher_dead: likewise. driver_open: the driver has listed its chips.
+    chips, unasked: how many there are, and how many have neither answered nor missed their deadline. complete: the
+    first complete query is done. acknowledged: a target has had a view of this run. publish_problem: why the last
+    write failed, if it did. other_writer: the program whose writes of our object keep us from writing, if one does.
     said: conditions that other parts hold, name to sentence.
     """
 
@@ -34,6 +35,7 @@ class Snapshot:
     complete: bool = False
     acknowledged: bool = False
     publish_problem: str = ""
+    other_writer: str = ""
     said: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -71,6 +73,8 @@ def published(seen: Snapshot) -> str:
     """A target has acknowledged a view of this run; a write that fails later is no reason against readiness."""
     if seen.acknowledged:
         return ""
+    if seen.other_writer:
+        return f"waits for the end of another writer of the object: {seen.other_writer}"
     return "not acknowledged" + (f": {seen.publish_problem}" if seen.publish_problem else " yet")
 
 

@@ -34,11 +34,19 @@ class Declaration:
 
 _C, _G, _H = Kind.COUNTER, Kind.GAUGE, Kind.HISTOGRAM
 DECLARED: dict[str, Declaration] = {
+    "api_credentials_reloaded_total": Declaration(_C, "Requests refused with 401, repeated with the token read anew."),
+    "api_request_bytes_total": Declaration(_C, "Bytes of request bodies to the API server.", ("object",)),
+    "api_request_seconds": Declaration(_H, "Requests to the API server; of a watch its opening.", ("object", "verb")),
+    "api_requests_total": Declaration(
+        _C, "Requests to the API server by object, verb and status (`none` = no answer).", ("object", "verb", "code")
+    ),
+    "api_response_bytes_total": Declaration(_C, "Bytes of answers from the API server.", ("object",)),
     "build_info": Declaration(_G, "1, with the version of nodeagent.", ("version",)),
     "chip_last_answer_seconds": Declaration(_G, "Unix time of the last successful full query of a chip.", ("chip",)),
     "chip_silent": Declaration(_G, "1 while a chip gives no usable answer.", ("chip", "device")),
     "chip_unhealthy": Declaration(_G, "1 while a chip must be avoided on a plane.", ("chip", "device", "plane")),
     "chips": Declaration(_G, "Chips of the node."),
+    "chips_in_use": Declaration(_G, "Chips that pods of this node use."),
     "chips_silent": Declaration(_G, "Chips that give no usable answer."),
     "chips_unhealthy": Declaration(_G, "Chips that must be avoided, by plane.", ("plane",)),
     "configuration_rejected_total": Declaration(
@@ -76,6 +84,7 @@ DECLARED: dict[str, Declaration] = {
     "notices_dropped_total": Declaration(_C, "Once-only codes that no target acknowledged in time."),
     "process_start_time_seconds": Declaration(_G, "Unix time at which the daemon was started."),
     "publish_foreign_changes_total": Declaration(_C, "Changes of our object by somebody else.", ("object",)),
+    "publish_other_writer": Declaration(_G, "1 while somebody else writes our object.", ("object",)),
     "publish_last_success_timestamp_seconds": Declaration(_G, "Unix time of the last acknowledged write.", ("object",)),
     "publish_latency_seconds": Declaration(_H, "From a new view to its acknowledgement.", ("object",)),
     "publish_left_out_codes": Declaration(_G, "Fault codes cut from an object that was too large.", ("object",)),
@@ -89,6 +98,9 @@ DECLARED: dict[str, Declaration] = {
         _G, "Unix time at which a source last learned something.", ("source",)
     ),
     "state_file_errors_total": Declaration(_C, "Failed reads and writes of the state file."),
+    "watch_restarts_total": Declaration(
+        _C, "Watches begun anew: ended by the server, broken, gone (410), refused, no_answer.", ("object", "why")
+    ),
     "unattributed_events_total": Declaration(_C, "Events that belong to no chip of the node or carry no code."),
     "unknown_codes_total": Declaration(_C, "Occurrences of codes that no table lists.", ("code",)),
 }

@@ -73,8 +73,9 @@ class Status:
     def snapshot(self) -> Snapshot:
         """The present moment, for the verdicts of nodeagent.daemon.health."""
         state, library, publishing = self._core.state, self._chips.library, self._publisher.status()
+        beat_s = self._core.beat_s
         return Snapshot(
-            beat_age_s=monotonic_s() - self._core.beat_s,
+            beat_age_s=0.0 if beat_s is None else monotonic_s() - beat_s,
             dead=tuple(self._supervisor.dead()),
             publisher_dead=self._publisher.dead,
             driver_open=state.inventory is not None,
@@ -84,6 +85,7 @@ class Status:
             complete=state.complete,
             acknowledged=publishing.acknowledged_generation is not None,
             publish_problem=publishing.problem,
+            other_writer=publishing.waits_for,
             said=self._conditions.all(),
         )
 

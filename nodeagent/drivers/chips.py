@@ -12,7 +12,9 @@ from typing import Any, Protocol
 from nodeagent.core.codes import CARD_DROPPED
 from nodeagent.core.errors import DriverError
 from nodeagent.core.model import ChipId, Family, Inventory, Product, SuperPod
+from nodeagent.core.node_facts import FactKind
 from nodeagent.drivers.answers import NOT_READY_RC, AnswerDamaged, AnswerError, AnswerKind
+from nodeagent.drivers.facts import judge_fact
 from nodeagent.drivers.host import DriverHost, HostSpec, Reaper
 from nodeagent.drivers.identity import INVALID_ID, family_of, super_pod_of
 from nodeagent.drivers.library import DCMI_FILE_NAME, explicit_library, find_library
@@ -63,6 +65,9 @@ class ChipDriver(Protocol):
 
     def card_dropped(self, chip: ChipId) -> bool:
         """The card of this chip has dropped: its health query says not ready."""
+
+    def fact(self, chip: ChipId, kind: FactKind) -> int | str:
+        """One fact about a chip, in the units of `ChipFacts`."""
 
     def close(self) -> None:
         """End the session; never waits, may be called twice."""
@@ -146,6 +151,10 @@ class HostedChips:
         if rc != 0:
             raise AnswerError("dcmiv2_get_device_health" if self._v2 else "dcmi_get_device_health", int(rc))
         return False
+
+    def fact(self, chip: ChipId, kind: FactKind) -> int | str:
+        """One call; see `judge_fact`."""
+        return judge_fact(kind, self._call(kind.value, *address(chip)))
 
     def close(self) -> None:
         """Kill the child."""

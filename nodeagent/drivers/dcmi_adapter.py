@@ -4,11 +4,12 @@ No cffi object leaves this module. Arrays and structs are fresh and zeroed for e
 """
 
 import os
+import socket
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from nodeagent.core.errors import LibraryError
-from nodeagent.drivers.answers import NO_SYMBOL, AnswerDamaged, AnswerError, check
+from nodeagent.drivers.answers import NO_SYMBOL, AnswerDamaged, AnswerError, AnswerKind, check
 from nodeagent.drivers.gate import ffi, lib
 from nodeagent.drivers.library import foreign_reason
 
@@ -43,6 +44,11 @@ class DcmiAdapter:
             "board_id": self.board_id,
             "mainboard_id": self.mainboard_id,
             "super_pod": self.super_pod,
+            "cores": self.cores,
+            "memory": self.memory,
+            "address": self.address,
+            "super_device": self.super_device,
+            "product_type": self.product_type,
             "health": self.health,
             "network_health": self.network_health,
             "codes": self.codes,
@@ -139,9 +145,7 @@ class DcmiAdapter:
 
     def chip_info(self, card: int, device: int, logic: int) -> str:
         """Chip name. All of name, type and version empty is a damaged answer (5.3)."""
-        info = ffi.new("struct dcmi_chip_info_v2 *")
-        name = self._name("get_device_chip_info" if self._v2 else "get_device_chip_info_v2")
-        check(name, lib.na_dcmi_chip_info(card, device, logic, info))
+        name, info = self._chip_info(card, device, logic)
         chip_name = _text(info.chip_name)
         if not (chip_name or _text(info.chip_type) or _text(info.chip_ver)):
             raise AnswerDamaged(name, "an empty chip description")
@@ -164,6 +168,41 @@ class DcmiAdapter:
         info = ffi.new("struct dcmi_spod_info *")
         check(self._name("get_device_info"), lib.na_dcmi_super_pod(card, device, logic, info))
         return [int(info.super_pod_id), int(info.server_id), int(info.chassis_id), int(info.super_pod_type)]
+
+    def cores(self, card: int, device: int, logic: int) -> int:
+        """AI core count (5.3)."""
+        return int(self._chip_info(card, device, logic)[1].aicore_cnt)
+
+    def memory(self, card: int, device: int, logic: int) -> int:
+        """Size of the on-chip memory in MB (13)."""
+        info = ffi.new("struct dcmi_hbm_info *")
+        check(self._name("get_device_hbm_info"), lib.na_dcmi_hbm_info(card, device, logic, info))
+        return int(info.memory_size)
+
+    def address(self, card: int, device: int, _logic: int) -> str:
+        """Address of the RoCE port (v1): IPv4, or IPv6 where the driver has no IPv4 (11.4)."""
+        refusals: list[AnswerError] = []
+        for ip_type, family, octets in ((0, socket.AF_INET, 4), (1, socket.AF_INET6, 16)):
+            ip = ffi.new("struct dcmi_ip_addr *")
+            rc = lib.na_dcmi_roce_address(card, device, ip_type, ip)
+            if rc == 0:
+                return socket.inet_ntop(family, bytes(ffi.buffer(ip))[:octets])
+            refusals.append(AnswerError("dcmi_get_device_ip", rc))
+            if refusals[0].kind is AnswerKind.NOT_SUPPORTED:
+                break
+        raise refusals[0]
+
+    def super_device(self, card: int, device: int, logic: int) -> list[int]:
+        """[SDID, chassis id], unsigned 32-bit; the chassis is 0 where the word is only reserved (10.1)."""
+        info = ffi.new("struct dcmi_spod_info *")
+        check(self._name("get_device_info"), lib.na_dcmi_super_pod(card, device, logic, info))
+        return [int(info.sdid), int(info.chassis_id) if self._v2 else 0]
+
+    def product_type(self, card: int, device: int, _logic: int) -> str:
+        """Product type text (v1; 5.2)."""
+        text = ffi.new("char[]", 128)
+        check("dcmi_get_product_type", lib.na_dcmi_product_type(card, device, text, 128))
+        return ffi.string(text).decode(errors="replace").strip()
 
     def health(self, card: int, device: int, logic: int) -> int:
         """Return code of the health query: the value itself decides nothing (6.4), -8012 means card dropped."""
@@ -189,6 +228,12 @@ class DcmiAdapter:
     def subscribe(self) -> None:
         """Subscribe to every event of every chip; once per process (7.4)."""
         check(self._name("subscribe_fault_event"), lib.na_dcmi_subscribe())
+
+    def _chip_info(self, card: int, device: int, logic: int) -> tuple[str, Any]:
+        info = ffi.new("struct dcmi_chip_info_v2 *")
+        name = self._name("get_device_chip_info" if self._v2 else "get_device_chip_info_v2")
+        check(name, lib.na_dcmi_chip_info(card, device, logic, info))
+        return name, info
 
     def _name(self, tail: str) -> str:
         return f"dcmiv2_{tail}" if self._v2 else f"dcmi_{tail}"

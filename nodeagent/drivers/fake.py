@@ -9,13 +9,15 @@ from collections.abc import Callable, Collection
 
 from nodeagent.core.errors import DriverError, HostError
 from nodeagent.core.model import ChipId, Inventory, Product, SuperPod
+from nodeagent.core.node_facts import FactKind
 from nodeagent.drivers.answers import NOT_READY_RC, AnswerError, check
 from nodeagent.drivers.chips import CodesAnswer, DriverEvent, DriverNews, Opened, judge_codes
+from nodeagent.drivers.facts import FUNCTIONS, judge_fact
 from nodeagent.drivers.gateway import judge_network_health
 from nodeagent.drivers.host import HostGoneError, HostStuckError
 from nodeagent.drivers.identity import family_of, super_pod_of
 from nodeagent.mock.events import MockEvent
-from nodeagent.mock.functions import group_supported
+from nodeagent.mock.functions import INNER_ERROR, NOT_SUPPORTED, group_supported
 from nodeagent.mock.node import MockNode
 
 _V1 = {
@@ -25,7 +27,9 @@ _V1 = {
     "codes": "dcmi_get_device_errorcode_v2",
     "physical": "dcmi_get_device_phyid_from_logicid",
     "network": "dcmi_get_device_network_health",
+    **{kind.value: function for kind, function in FUNCTIONS.items()},
 }
+_NO_ADDRESS = -8023
 
 
 class FakeChipDriver:
@@ -75,6 +79,12 @@ class FakeChipDriver:
         if rc != NOT_READY_RC:
             check(_V1["health"], rc)
         return rc == NOT_READY_RC
+
+    def fact(self, chip: ChipId, kind: FactKind) -> int | str:
+        """One fact, judged like the real ones."""
+        self._disturb(kind.value, chip.logic_id)
+        check(FUNCTIONS[kind], _fact_refusal(self._node, kind, chip.logic_id))
+        return judge_fact(kind, _raw_fact(self._node, kind, chip.logic_id))
 
     def close(self) -> None:
         """End the session."""
@@ -144,6 +154,31 @@ class FakeGatewayDriver:
     def close(self) -> None:
         """End the session."""
         self._ended = self._ended or "the session was closed"
+
+
+def _fact_refusal(node: MockNode, kind: FactKind, logic_id: int) -> int:
+    function = FUNCTIONS[kind]
+    if forced := node.forced_code(function, logic_id):
+        return forced
+    has_group = kind is not FactKind.SUPER_DEVICE or group_supported("spod info", node.spec.profile)
+    if not (node.supports(function) and has_group):
+        return NOT_SUPPORTED
+    chip = node.chips[logic_id]
+    if chip.dropped:
+        return INNER_ERROR
+    return _NO_ADDRESS if kind is FactKind.ADDRESS and chip.ip is None else 0
+
+
+def _raw_fact(node: MockNode, kind: FactKind, logic_id: int) -> object:
+    chip = node.chips[logic_id]
+    raw: dict[FactKind, object] = {
+        FactKind.CORES: node.spec.aicore_count,
+        FactKind.MEMORY: node.spec.hbm_mb,
+        FactKind.ADDRESS: chip.ip,
+        FactKind.SUPER_DEVICE: (chip.sdid, node.spec.chassis_id if node.spec.product.v2 else 0),
+        FactKind.PRODUCT_TYPE: chip.product_type,
+    }
+    return raw[kind]
 
 
 def _meet_disturbance(node: MockNode, name: str, logic_id: int | None) -> None:

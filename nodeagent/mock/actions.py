@@ -20,6 +20,7 @@ from nodeagent.mock.kinds import (
     FLAG,
     FUNCTION,
     GATEWAY,
+    IP_OR_NONE,
     RATE,
     RC,
     SECONDS,
@@ -165,6 +166,13 @@ ACTIONS: dict[str, Action] = {
             (_CHIP, Param("value", GATEWAY, "0..8 or 255", required=True)),
             lambda node, v: node.set_gateway(v["chip"], v["value"]),
             "nodeagent mock gateway --chip 1 --value 2",
+        ),
+        Action(
+            "address",
+            "give the network port another address, or take it away",
+            (_CHIP, Param("ip", IP_OR_NONE, "IPv4 or IPv6 address, or none", required=True)),
+            lambda node, v: node.set_address(v["chip"], v["ip"]),
+            "nodeagent mock address --chip 2 --ip 10.20.0.3",
         ),
         Action(
             "link",

@@ -102,7 +102,7 @@ def _logic_of_phy(call: Call) -> Answer:
 
 def _chip_info(call: Call) -> Answer:
     chip = call.the_chip
-    cores = call.node.spec.product.aicore_count
+    cores = call.node.spec.aicore_count
     return ok(text("Ascend", 32) + text(chip.chip_name, 32) + text("V1", 32) + u32(cores))
 
 
@@ -121,7 +121,7 @@ def _mainboard(call: Call) -> Answer:
 
 
 def _product_type(call: Call) -> Answer:
-    raw = call.node.spec.product_type.encode() + b"\0"
+    raw = call.the_chip.product_type.encode() + b"\0"
     return ok(raw) if len(raw) <= call.args[0] else refuse(INVALID_PARAMETER)
 
 

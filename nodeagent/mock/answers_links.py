@@ -56,8 +56,8 @@ def _vnpu_free(call: Call) -> Answer:
 
 
 def _computing(call: Call) -> bytes:
-    cores = call.node.spec.product.aicore_count
-    return struct.pack("<ff16xQ64x", cores, cores, call.node.spec.product.hbm_mb)
+    cores = call.node.spec.aicore_count
+    return struct.pack("<ff16xQ64x", cores, cores, call.node.spec.hbm_mb)
 
 
 _INFO: dict[tuple[int, int], tuple[str, int, Callable[[Call], Answer]]] = {
@@ -120,7 +120,7 @@ def _ip(call: Call) -> Answer:
     if port_type not in (0, _ROCE) or port != 0:
         return refuse(INVALID_PARAMETER)
     wants_v6 = family == 1
-    if port_type != _ROCE or not chip.has_roce or wants_v6 != (chip.ip.version == 6):
+    if port_type != _ROCE or not chip.has_roce or chip.ip is None or wants_v6 != (chip.ip.version == 6):
         return refuse(_CONFIG_ABSENT)
     mask = b"\xff" * 8 + bytes(8) if wants_v6 else b"\xff\xff\xff\0"
     return ok(_address(chip.ip.packed), _address(mask))
@@ -131,7 +131,7 @@ def _gateway(call: Call) -> Answer:
     chip = call.the_chip
     if port_type != _ROCE or port != 0:
         return refuse(INVALID_PARAMETER)
-    if not chip.has_roce:
+    if not chip.has_roce or chip.ip is None:
         return refuse(_CONFIG_ABSENT)
     return ok(_address(chip.ip.packed[:-1] + b"\xfe"))
 

@@ -49,7 +49,7 @@ def _frequency(call: Call) -> Answer:
 
 
 def _hbm(call: Call) -> Answer:
-    total_mb = call.node.spec.product.hbm_mb
+    total_mb = call.node.spec.hbm_mb
     own = call.the_chip.spec
     return ok(struct.pack("<QI4xQiI", total_mb, 1600, own.hbm_used_mb, own.temperature_c, 0))
 

@@ -7,6 +7,7 @@ from nodeagent.mock.events import Module
 from nodeagent.mock.functions import INNER_ERROR, NOT_READY, OK
 from nodeagent.mock.spec import MAX_CODES, NodeSpec
 
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 BOOT_PHASES = (1, 2, 3, 16)
 """BIOS, OS starting, OS started, management service started (12); 16 is a chip at work."""
 BOOTED = 16
@@ -37,7 +38,10 @@ class Chip:
         self.chip_name = own.chip_name or spec.chip_name
         self.board_id = spec.board_id if own.board_id is None else own.board_id
         self.mainboard_id = spec.mainboard_id if own.mainboard_id is None else own.mainboard_id
-        self.ip = ipaddress.ip_address(own.ip or f"192.168.{100 + logic_id // 250}.{1 + logic_id % 250}")
+        self.product_type = spec.product_type if own.product_type is None else own.product_type
+        self.ip: Address | None = ipaddress.ip_address(
+            own.ip or f"192.168.{100 + logic_id // 250}.{1 + logic_id % 250}"
+        )
         self.serial_number = own.serial_number or f"MOCK{self.card_id:08d}"
         self.affinity = own.affinity if own.affinity is not None else f"{logic_id * 24}-{logic_id * 24 + 23}"
         # SDID bit fields of section 10.1; the chip index there is the module, the device index counts dies.

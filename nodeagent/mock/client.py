@@ -113,6 +113,10 @@ class MockControl:
         """Set the network health value, 0..8 or 255."""
         self.command("gateway", chip=chip, value=value)
 
+    def set_address(self, chip: int, ip: str) -> None:
+        """Give the network port another IPv4 or IPv6 address; `none` takes it away."""
+        self.command("address", chip=chip, ip=ip)
+
     def set_link(self, chip: int, *, up: bool, wait_s: float | None = None) -> list[Injected]:
         """Take the network port down or bring it up."""
         return self._inject("link", chip=chip, state="up" if up else "down", wait_s=wait_s)

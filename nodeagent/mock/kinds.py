@@ -127,6 +127,10 @@ def _ip(raw: object) -> str:
     return str(ipaddress.ip_address(_text(raw)))
 
 
+def _ip_or_none(raw: object) -> str:
+    return "" if raw == "none" else _ip(raw)
+
+
 def _bytes(raw: object) -> bytes:
     value = bytes.fromhex(_text(raw))
     if len(value) > 32:
@@ -182,6 +186,7 @@ UP_DOWN = Kind("up|down", _up_down)
 FLAG = Kind("true|false", _flag, _flag_text)
 TEXT = Kind("text", _text)
 IP = Kind("address", _ip)
+IP_OR_NONE = Kind("address", _ip_or_none)
 PROFILE = Kind("profile", _profile)
 BYTES = Kind("hex", _bytes, quoted=True)
 FUNCTION = Kind("function", _function)

@@ -5,6 +5,7 @@ brings its own lock. Events are handed to the listeners synchronously by the act
 later by itself (end of a reset, a storm) needs `pump()`; its answer says when to call it next.
 """
 
+import ipaddress
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -192,6 +193,11 @@ class MockNode:
     def set_gateway(self, logic_id: int, value: int) -> list[MockEvent]:
         """Set the result of the gateway detection, 0..8 or 255 (6.2)."""
         self._chip(logic_id).gateway = value
+        return []
+
+    def set_address(self, logic_id: int, ip: str) -> list[MockEvent]:
+        """Give the RoCE port another IPv4 or IPv6 address; empty takes it away (11.4)."""
+        self._chip(logic_id).ip = ipaddress.ip_address(ip) if ip else None
         return []
 
     def set_link(self, logic_id: int, *, up: bool) -> list[MockEvent]:

@@ -45,6 +45,7 @@ class ChipSpec:
     board_id: int | None = None
     mainboard_id: int | None = None
     ip: str | None = None
+    product_type: str | None = None
     serial_number: str | None = None
     affinity: str | None = None
     gateway: int = 0
@@ -73,6 +74,7 @@ class NodeSpec:
     strict_pingmesh: more than 48 destinations abort the caller instead of -8001 (18.2 row 9).
     raw_pingmesh: pingmesh answers "not supported" in the raw way (18.2 row 13).
     boot_step_ms: time of each boot phase after a reset (18.2 row 10).
+    aicore_count: AI cores of each chip; hbm_mb: on-chip memory of each chip in MB; 0 = as the product.
     super_pod_id, server_id, super_pod_size, super_pod_type, chassis_id: super-pod info (10.1).
     """
 
@@ -85,6 +87,8 @@ class NodeSpec:
     board_id: int = -1
     mainboard_id: int = -1
     product_type: str = ""
+    aicore_count: int = 0
+    hbm_mb: int = 0
     dcmi_version: str = "25.2.0"
     work_mode: int = 0
     recovery_lag_ms: int = 0
@@ -125,6 +129,8 @@ class NodeSpec:
             "board_id": product.board_id if self.board_id < 0 else self.board_id,
             "mainboard_id": product.mainboard_id if self.mainboard_id < 0 else self.mainboard_id,
             "product_type": self.product_type or product.product_type,
+            "aicore_count": self.aicore_count or product.aicore_count,
+            "hbm_mb": self.hbm_mb or product.hbm_mb,
             "unsupported": tuple(canonical(name) for name in self.unsupported),
             "supported": tuple(canonical(name) for name in self.supported),
         }

@@ -29,6 +29,7 @@ def describe(node: "MockNode") -> dict[str, object]:
                 "codes": [f"{code:08X}" for code in codes],
                 "gateway": chip.gateway,
                 "link": "up" if chip.link_up else "down",
+                "ip": str(chip.ip) if chip.ip and chip.has_roce else "",
                 "boot_status": chip.boot_status(now_ms),
             }
         )

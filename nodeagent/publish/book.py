@@ -141,14 +141,20 @@ class Book:
             return self._desired.generation
         return content.generation
 
-    def failed(self, now: Instant) -> int:
-        """The attempt failed or its outcome is not known. Returns the delay before the next one in milliseconds."""
+    def failed(self, now: Instant, at_least_ms: int = 0) -> int:
+        """The attempt failed or its outcome is not known. Returns the delay before the next one in milliseconds.
+
+        at_least_ms: the target wants to be left alone for so long; a tenth is added at random, as it tells every
+        node the same.
+        """
         self._end_attempt()
         # Nobody knows now what the target has. Even content that was acknowledged before must be written again.
         self._acknowledged = None
         bound_ms = min(self._parameters.retry_cap_ms, self._parameters.retry_base_ms * 2 ** min(self._failures, 30))
         self._failures += 1
-        delay_ms = max(self._parameters.min_distance_ms, int(self._draw() * bound_ms))
+        chance = self._draw()
+        wanted_ms = int(at_least_ms * (1 + chance / 10))
+        delay_ms = max(self._parameters.min_distance_ms, int(chance * bound_ms), wanted_ms)
         self._not_before_ms = now.mono_ms + delay_ms
         return delay_ms
 

@@ -91,7 +91,7 @@ class DirectoryTarget:
             self._known[path] = known  # not seen yet: asked again
             return None
 
-    def edit_period_s(self, waiting: bool) -> float | None:
+    def edit_period_s(self) -> float | None:
         """Looking at a file costs nothing."""
         return _EDIT_PERIOD_S
 

@@ -1,241 +1,228 @@
-"""Publish to the Kubernetes API server, one ConfigMap at a time.
+"""Publish ConfigMaps to the API server: one slot an object, replaced with the version of the server's last answer.
 
-Configuration, TLS and transport come from the `kubernetes` package; bodies are plain dictionaries, as its generated
-models would double our memory. Objects are replaced with the `resourceVersion` of the server's last answer, so a
-change that somebody else made in between is noticed instead of overwritten blindly (device-info 8).
+A change that somebody else made is noticed, by the watch within a moment and by the version at the latest, instead
+of overwritten blindly (device-info 8). In steady state a write is one PUT and nothing is read before it.
 """
 
-import json
-from typing import TYPE_CHECKING, ClassVar
-from urllib.parse import quote
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any
 
-from nodeagent.core.errors import NodeAgentError, PublishError, ReadBackError
-from nodeagent.publish.targets import ObjectChanged, identity
+from nodeagent.cluster.calls import CONFLICT, FORBIDDEN, NOT_FOUND, Call, NoAnswerError, RefusalError, version_of
+from nodeagent.cluster.client import USER_AGENT, ApiClient
+from nodeagent.core.clock import monotonic_s
+from nodeagent.core.errors import ForbiddenError, PublishError, ReadBackError
+from nodeagent.publish.targets import LaterError, ObjectChanged, identity
 
-if TYPE_CHECKING:
-    from kubernetes.client import Configuration
-    from kubernetes.client.rest import RESTClientObject
+_OWN_VERSIONS = 64
+"""A watch may lag behind by as many writes of ours without their being taken for somebody else's."""
+_CONFIRM_S = 30.0
+"""How long after a write its version may be missing in the watch before it is read again."""
 
-_TIMEOUTS_S = (3.0, 10.0)
-"""Client-side: to connect, and for each read of an answer. Without these a lost network hangs a call for ever."""
-_CONFLICTS = 3
-"""How often one write starts again when others change the object meanwhile."""
-_VERBS = {"GET": "get", "PUT": "update", "POST": "create"}
-_UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _CONFLICT = 401, 403, 404, 409
-
-
-class NoAnswerError(NodeAgentError):
-    """No complete answer came back: whether the server did what it was asked is not known."""
-
-    code: ClassVar[str] = "NA502"
+Key = tuple[str, str]
 
 
-class RefusalError(NodeAgentError):
-    """The server answered with a status other than 2xx. status: the HTTP status."""
+class _Slot:
+    """What is known of one object.
 
-    code: ClassVar[str] = "NA502"
+    versions: those that we read or wrote, latest last; empty = surely not there. lost: data of a write that got no
+    answer; an object with this data is ours. heard: what the watch said last, None = taken already, empty = deleted.
+    """
 
-    def __init__(self, method: str, namespace: str, name: str, status: int, message: str) -> None:
-        hint = ""
-        if status == _FORBIDDEN:
-            hint = f"grant the verb {_VERBS[method]} on configmaps in the namespace {namespace}"
-        detail = f": {message}" if message else ""
-        super().__init__(f"{method} of {namespace}/{name} was answered with status {status}{detail}", hint)
-        self.status = status
-
-
-_EDIT_PERIOD_S = 60.0
+    def __init__(self) -> None:
+        self.versions: deque[str] = deque(maxlen=_OWN_VERSIONS)
+        self.read = False
+        self.lost: object = None
+        self.heard: dict[str, Any] | None = None
+        self.unconfirmed_since_s: float | None = None
 
 
 class KubernetesTarget:
-    """ConfigMaps of one cluster.
+    """ConfigMaps of one cluster; one thread uses it, the watch tells it from another.
 
-    kubeconfig: path of a kubeconfig file; None = the service account of the pod we run in. Nothing is loaded and
-    nothing is connected before the first call.
+    label: of the objects in metrics. confirm_s: see _CONFIRM_S. on_lag: called when the watch missed something.
     """
 
-    def __init__(self, kubeconfig: str | None = None, context: str | None = None) -> None:
-        self._kubeconfig = kubeconfig
-        self._context = context
-        self._configuration: Configuration | None = None
-        self._client: RESTClientObject | None = None
-        self._versions: dict[tuple[str, str], str] = {}
+    def __init__(
+        self,
+        client: ApiClient,
+        label: str = "device_info",
+        confirm_s: float = _CONFIRM_S,
+        on_lag: Callable[[], None] | None = None,
+    ) -> None:
+        self._client = client
+        self._label = label
+        self._confirm_s = confirm_s
+        self._on_lag = on_lag
+        self._slots: dict[Key, _Slot] = {}
+        self._lock = threading.Lock()
+        self._watched = False
 
     def read(self, namespace: str, name: str) -> dict[str, object] | None:
         """The ConfigMap, read with quorum; None when the server says 404.
 
-        Raises ReadBackError for every other answer, and for none.
+        Raises ForbiddenError for a missing right, ReadBackError for every other answer, and for none.
         """
+        slot = self._slot((namespace, name))
         try:
-            return self._send("GET", (namespace, name))
+            found = self._client.send(self._call("get", namespace, name))
         except RefusalError as refusal:
-            if refusal.status == _NOT_FOUND:
+            if refusal.status == NOT_FOUND:
+                self._forget(slot)
                 return None
-            raise ReadBackError(refusal.sentence, refusal.hint) from refusal
+            kind = ForbiddenError if refusal.status == FORBIDDEN else ReadBackError
+            raise kind(refusal.sentence, refusal.hint) from refusal
         except NoAnswerError as error:
             raise ReadBackError(error.sentence, error.hint) from error
+        self._learn(slot, found)
+        return found
 
     def write(self, obj: dict[str, object]) -> None:
         """Replace the ConfigMap, or create it where there is none.
 
         Raises PublishError; the object may have arrived all the same when there was no answer. After a conflict the
-        object is read, so that an operator's edit is seen before it is overwritten, and ObjectChanged is raised.
+        object is read, so that an operator's edit is seen before it is overwritten, and ObjectChanged is raised,
+        unless what is there is our own write whose answer got lost.
         """
         key = identity(obj)
+        slot = self._slot(key)
         try:
-            for _ in range(_CONFLICTS):
-                if self._replace_or_create(key, obj):
+            if not slot.read:
+                self.read(*key)
+            if self._replace_or_create(key, slot, obj):
+                return
+            found = self.read(*key)
+            if found is None or found.get("data") == slot.lost:
+                if self._replace_or_create(key, slot, obj):
                     return
                 found = self.read(*key)
-                if found is not None:
-                    raise ObjectChanged(f"{key[0]}/{key[1]} was changed by somebody else", found)
-        except (RefusalError, NoAnswerError, ReadBackError) as error:
+        except RefusalError as refusal:
+            raise LaterError(refusal.sentence, refusal.hint, refusal.retry_after_s) from refusal
+        except (NoAnswerError, ReadBackError) as error:
             raise PublishError(error.sentence, error.hint) from error
-        raise PublishError(f"{key[0]}/{key[1]} was changed by others {_CONFLICTS} times during one write")
+        raise ObjectChanged(f"{key[0]}/{key[1]} was changed by somebody else", found or {})
+
+    def heard(self, namespace: str, name: str, obj: dict[str, Any] | None) -> None:
+        """What the watch says: the object as it is, None = there is none. From the thread of the watch."""
+        slot = self._slot((namespace, name))
+        with self._lock:
+            self._watched = True
+            slot.heard = {} if obj is None else obj
+            if obj is not None and slot.versions and version_of(obj) == slot.versions[-1]:
+                slot.unconfirmed_since_s = None
+
+    def deaf(self) -> None:
+        """The watch says nothing any more; writes are not expected to show in it."""
+        with self._lock:
+            self._watched = False
 
     def edited(self, namespace: str, name: str) -> dict[str, object] | None:
-        """The ConfigMap when its version is not the one that we know; one GET."""
-        known = self._versions.get((namespace, name))
+        """The object when the watch told of a version that is not ours; empty when somebody deleted it."""
+        slot = self._slot((namespace, name))
+        with self._lock:
+            seen, slot.heard = slot.heard, None
+            if seen is not None and slot.read and self._is_foreign(slot, seen):
+                slot.versions.clear()
+                slot.unconfirmed_since_s = None
+                if seen:
+                    slot.versions.append(version_of(seen))
+                return seen
+            since_s = slot.unconfirmed_since_s
+            if since_s is None or not self._watched or monotonic_s() - since_s < self._confirm_s:
+                return None
+            slot.unconfirmed_since_s = None
+        return self._look(slot, namespace, name)
+
+    def edit_period_s(self) -> float | None:
+        """While the watch has not shown our last write: when that becomes strange. Otherwise the watch is enough."""
+        with self._lock:
+            waiting = self._watched and any(slot.unconfirmed_since_s is not None for slot in self._slots.values())
+        return self._confirm_s if waiting else None
+
+    def describe(self) -> str:
+        """`Kubernetes at <URL>`, or how it will be found while there was no call yet."""
+        return self._client.describe()
+
+    def _look(self, slot: _Slot, namespace: str, name: str) -> dict[str, object] | None:
+        """Read an object that the watch should have shown: either the watch lags, or the server lost a write."""
+        if self._on_lag is not None:
+            self._on_lag()
+        with self._lock:
+            last = slot.versions[-1] if slot.versions else ""
         try:
             found = self.read(namespace, name)
         except ReadBackError:
             return None
-        return found if known is not None and known != self._versions.get((namespace, name)) else None
+        if found is None:
+            return {}
+        return None if version_of(found) == last else found
 
-    def edit_period_s(self, waiting: bool) -> float | None:
-        """Only while an operator may have something to lift: requests are budgeted (a watch is to replace this)."""
-        return _EDIT_PERIOD_S if waiting else None
+    @staticmethod
+    def _is_foreign(slot: _Slot, seen: dict[str, Any]) -> bool:
+        if not seen:
+            return bool(slot.versions)
+        return version_of(seen) not in slot.versions and (slot.lost is None or seen.get("data") != slot.lost)
 
-    def describe(self) -> str:
-        """`Kubernetes at <URL>`, or how it will be found while there was no call yet."""
-        if self._configuration is not None:
-            return f"Kubernetes at {self._configuration.host}"
-        return f"Kubernetes by {self._kubeconfig or 'the service account of the pod'}"
-
-    def close(self) -> None:
-        """Close all connections; a later call loads the configuration again and opens new ones."""
-        if self._client is not None:
-            self._client.close()
-        self._client = None
-        self._configuration = None
-
-    def _replace_or_create(self, key: tuple[str, str], obj: dict[str, object]) -> bool:
-        """One course of requests; false when somebody else was quicker and the version must be read anew."""
+    def _replace_or_create(self, key: Key, slot: _Slot, obj: dict[str, object]) -> bool:
+        """One write; false when somebody else was quicker and the object must be read."""
         try:
-            if key in self._versions or self._exists(key):
+            if slot.versions:
                 try:
-                    self._send("PUT", key, _with_version(obj, self._versions.get(key)))
+                    self._put(self._call("update", *key), slot, _with_version(obj, slot.versions[-1]))
                     return True
                 except RefusalError as refusal:
-                    if refusal.status != _NOT_FOUND:
+                    if refusal.status != NOT_FOUND:
                         raise
-            self._versions.pop(key, None)
-            self._send("POST", key, obj)
+                    self._forget(slot)
+            self._put(self._call("create", key[0]), slot, obj)
             return True
         except RefusalError as refusal:
-            if refusal.status != _CONFLICT:
+            if refusal.status != CONFLICT:
                 raise
-            self._versions.pop(key, None)
             return False
 
-    def _exists(self, key: tuple[str, str]) -> bool:
+    def _put(self, call: Call, slot: _Slot, obj: dict[str, object]) -> None:
+        """Send the object. Raises PublishError when the server says that it keeps something else."""
         try:
-            self._send("GET", key)
-        except RefusalError as refusal:
-            if refusal.status == _NOT_FOUND:
-                return False
+            answer = self._client.send(call, obj)
+        except NoAnswerError:
+            slot.lost = obj["data"]
             raise
-        return True
+        slot.lost = None
+        self._learn(slot, answer)
+        if answer.get("data") != obj["data"] or not version_of(answer):
+            raise PublishError(
+                f"{call} was answered with success, but not with what was sent",
+                "does an admission webhook change the object? exempt it",
+            )
+        with self._lock:
+            slot.unconfirmed_since_s = monotonic_s()
+            if slot.heard == {}:
+                slot.heard = None  # that it was absent is old news
+            if slot.heard is not None and version_of(slot.heard) == version_of(answer):
+                slot.unconfirmed_since_s = None  # the watch was quicker than the answer
 
-    def _send(self, method: str, key: tuple[str, str], body: dict[str, object] | None = None) -> dict[str, object]:
-        """One request, repeated once with freshly read credentials when they have expired (401)."""
-        status, answer = self._request(method, key, body)
-        if status == _UNAUTHORIZED:
-            self.close()
-            status, answer = self._request(method, key, body)
-        try:
-            document = json.loads(answer)
-        except ValueError:
-            document = None
-        if not 200 <= status < 300:
-            message = document.get("message") if isinstance(document, dict) else None
-            raise RefusalError(method, *key, status, message if isinstance(message, str) else "")
-        if not isinstance(document, dict):
-            raise NoAnswerError(f"{method} of {key[0]}/{key[1]} was answered with something that is no object")
-        metadata = document.get("metadata")
-        version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
-        if isinstance(version, str) and version:
-            self._versions[key] = version
-        return document
+    def _slot(self, key: Key) -> _Slot:
+        with self._lock:
+            return self._slots.setdefault(key, _Slot())
 
-    def _request(self, method: str, key: tuple[str, str], body: dict[str, object] | None) -> tuple[int, bytes]:
-        import urllib3.exceptions
-        from kubernetes.client.exceptions import ApiException
+    def _learn(self, slot: _Slot, obj: dict[str, Any]) -> None:
+        with self._lock:
+            slot.read = True
+            slot.versions.append(version_of(obj))
 
-        client, configuration = self._connected()
-        namespace, name = (quote(part, safe="") for part in key)
-        url = f"{configuration.host}/api/v1/namespaces/{namespace}/configmaps"
-        if method != "POST":
-            url += f"/{name}"
-        headers = {"Accept": "application/json", "Content-Type": "application/json", "User-Agent": "nodeagent"}
-        headers.update(_credentials(configuration))
-        try:
-            response = client.request(method, url, headers=headers, body=body, _request_timeout=_TIMEOUTS_S)
-            return int(response.status), bytes(response.read())
-        except (urllib3.exceptions.HTTPError, ApiException, OSError) as error:
-            # ApiException comes here only for TLS failures: the transport leaves judging the status to us.
-            problem = f"{type(error).__name__}: {error}"
-            raise NoAnswerError(f"{method} of {key[0]}/{key[1]} got no complete answer: {problem}") from error
+    def _forget(self, slot: _Slot) -> None:
+        with self._lock:
+            slot.read = True
+            slot.versions.clear()
 
-    def _connected(self) -> tuple["RESTClientObject", "Configuration"]:
-        if self._client is None or self._configuration is None:
-            self._configuration = self._load()
-            from kubernetes.client.rest import RESTClientObject
-
-            self._client = RESTClientObject(self._configuration)
-        return self._client, self._configuration
-
-    def _load(self) -> "Configuration":
-        """The configuration of the package. Raises NoAnswerError when it cannot be had now."""
-        import yaml
-        from kubernetes.client import Configuration
-        from kubernetes.config import ConfigException, load_incluster_config, load_kube_config
-
-        configuration = Configuration()
-        try:
-            if self._kubeconfig is None:
-                load_incluster_config(client_configuration=configuration)
-            else:
-                load_kube_config(
-                    config_file=self._kubeconfig,
-                    context=self._context,
-                    client_configuration=configuration,
-                    persist_config=False,
-                )
-        except (ConfigException, OSError, ValueError, TypeError, KeyError, AttributeError, yaml.YAMLError) as error:
-            # The package does not check the shape of a kubeconfig: a wrong one shows in any of these.
-            source = self._kubeconfig or "the service account of the pod"
-            raise NoAnswerError(f"{source} gives no access to a cluster: {error}") from error
-        # The publisher repeats with back-off; retries inside the transport would only stretch the time-outs.
-        configuration.retries = False
-        configuration.keep_alive = True
-        return configuration
+    def _call(self, verb: str, namespace: str, name: str = "") -> Call:
+        query = {} if verb == "get" else {"fieldManager": USER_AGENT}
+        return Call(verb, "configmaps", self._label, namespace, name, query=query)
 
 
-def _credentials(configuration: "Configuration") -> dict[str, str]:
-    """The headers that authenticate us. In a pod this reads the token file again once a minute, as tokens expire."""
-    from kubernetes.config import ConfigException
-
-    try:
-        settings = configuration.auth_settings().values()
-    except (ConfigException, OSError) as error:
-        raise NoAnswerError(f"the credentials cannot be read: {error}") from error
-    return {setting["key"]: setting["value"] for setting in settings if setting["in"] == "header"}
-
-
-def _with_version(obj: dict[str, object], version: str | None) -> dict[str, object]:
-    """The object as a replacement of exactly that version; without one it replaces whatever is there."""
+def _with_version(obj: dict[str, object], version: str) -> dict[str, object]:
+    """The object as a replacement of exactly that version."""
     metadata = obj["metadata"]
-    if version is None or not isinstance(metadata, dict):
-        return obj
-    return {**obj, "metadata": {**metadata, "resourceVersion": version}}
+    return {**obj, "metadata": {**metadata, "resourceVersion": version}} if isinstance(metadata, dict) else obj

@@ -1,10 +1,9 @@
 """The edge of publishing: one thread that brings the latest view of the node to one target.
 
-What is to be written and when is decided by the book; the text comes from the renderer; here are the thread, the
-calls that may block or fail, and what people hear of them. Waits are in real time, ended by an event; nothing polls.
+What is to be written and when is decided by the book; the text comes from the renderer; here are the thread and the
+calls that may block or fail. Waits are in real time, ended by an event; nothing polls.
 """
 
-import logging
 import random
 import threading
 from collections.abc import Callable, Mapping
@@ -15,22 +14,16 @@ from nodeagent.core.errors import ContractError, PublishError, ReadBackError
 from nodeagent.core.instant import Instant
 from nodeagent.core.model import NodeView
 from nodeagent.core.observation import CarriedOver
-from nodeagent.core.telemetry import Event, EventReason, EventSink, Metrics
+from nodeagent.core.telemetry import EventSink, Metrics
 from nodeagent.publish.book import DEFAULT_PARAMETERS, Book, BookParameters
-from nodeagent.publish.targets import ObjectChanged, Target
+from nodeagent.publish.other_writer import WriterGuard, foreign_parts
+from nodeagent.publish.reports import Reports
+from nodeagent.publish.targets import LaterError, ObjectChanged, Target
 from nodeagent.render.contract import check_object
-from nodeagent.render.device_info import (
-    NAMESPACE,
-    Rendered,
-    config_map,
-    fingerprint,
-    object_name,
-    render_bounded,
-)
+from nodeagent.render.device_info import NAMESPACE, Rendered, config_map, fingerprint, object_name, render_bounded
 from nodeagent.render.operator_fields import manual_ids
 from nodeagent.render.reading import parse_device_info, published_update_time
 
-_LOG = logging.getLogger(__name__)
 _OBJECT = "device_info"
 _AFTER_EDIT_MS = 200
 """Time for the policy to take in an operator's edit before the object is written again."""
@@ -56,12 +49,26 @@ class ReadBack:
 
 @dataclass(frozen=True, slots=True)
 class PublisherStatus:
-    """How publishing stands. pending: something is not yet acknowledged."""
+    """How publishing stands.
+
+    pending: something is not yet acknowledged. waits_for: the program that writes our object, while we wait for it
+    to go; empty = none.
+    """
 
     pending: bool
     acknowledged_generation: int | None
     failures: int
     problem: str
+    waits_for: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How objects are written. shadow: to the name that no consumer sees. guard: looks for other writers, None =
+    there can be none."""
+
+    shadow: bool = False
+    guard: WriterGuard | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,30 +97,38 @@ class Publisher:
         metrics: Metrics,
         parameters: BookParameters = DEFAULT_PARAMETERS,
         draw: Callable[[], float] = random.random,
+        manner: Manner | None = None,
     ) -> None:
         self._target = target
         self._node_name = node_name
         self._clock = clock
         self._on_acknowledged = on_acknowledged
         self._on_manual_field = on_manual_field
-        self._events = events
-        self._metrics = metrics
+        self._reports = Reports(_OBJECT, events, metrics)
         self._book = Book(parameters, draw)
+        manner = manner or Manner()
+        self._shadow = manner.shadow
+        self._guard = manner.guard
+        self._name = object_name(node_name, manner.shadow)
         self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
         self._wake = threading.Event()
+        self._poked = threading.Event()
         self._lock = threading.Lock()
         self._stopping = False
         self._slot: _Submission | None = None  # guarded by the lock; everything below belongs to the thread
         self._adopted: _Submission | None = None
         self._reported: _Submission | None = None
         self._keys: frozenset[str] = frozenset()
-        self._refusal = ""
         self._problem = ""
         self._generation: int | None = None
-        self._edit_period_s: float | None = None
         self._edit_check_ms = 0
         self._conflicts = 0
         self._status = PublisherStatus(False, None, 0, "")
+
+    @property
+    def object_key(self) -> tuple[str, str]:
+        """Namespace and name of the object."""
+        return NAMESPACE, self._name
 
     def submit(self, view: NodeView) -> None:
         """Make this the content to publish, in place of any earlier one; from any thread, never blocks."""
@@ -122,16 +137,22 @@ class Publisher:
             self._slot = submission
         self._wake.set()
 
+    def look(self) -> None:
+        """Somebody may have changed the object: ask the target soon; from any thread, never blocks."""
+        self._poked.set()
+        self._wake.set()
+
     def read_back(self) -> ReadBack:
         """What the target holds now; called once before `start`, so that `UpdateTime` goes on from there.
 
         An object that ClusterD would not take is no error: its problem is told, and the first content is written
         twice (device-info 14, C11). Raises ReadBackError when the target could not be read; call again then.
         """
-        obj = self._target.read(NAMESPACE, object_name(self._node_name))
+        obj = self._target.read(*self.object_key)
         at = self._clock.now()
         if obj is None:
             return ReadBack(CarriedOver((), at), 0, None, "")
+        self._see_writer(obj)
         found = obj.get("data")
         data: Mapping[str, object] = found if isinstance(found, dict) else {}
         update_time_s = published_update_time(data)
@@ -141,13 +162,19 @@ class Publisher:
         except ReadBackError as error:
             faults = ()
             problem = error.sentence
-            _LOG.warning("event=unacceptable_object_found where=%r problem=%r", self._target.describe(), problem)
+            self._reports.unacceptable(self._target.describe(), problem)
+        self._reports.replaces(foreign_parts(obj, self._shadow))
         self._book.resume(update_time_s, acceptable=not problem)
         return ReadBack(CarriedOver(faults, at), update_time_s, data, problem)
 
     def start(self) -> None:
         """Start the thread."""
         self._thread.start()
+
+    @property
+    def alive(self) -> bool:
+        """The thread was started and has not ended."""
+        return self._thread.is_alive()
 
     def stop(self, timeout_s: float) -> bool:
         """Stop after the write that is under way, if any; no further write, nothing deleted (device-info 14, C12).
@@ -175,13 +202,15 @@ class Publisher:
                 wait_s = self._round()
             except Exception as error:  # noqa: BLE001 - border of the supervised loop: the thread survives everything
                 wait_s = self._survive(error)
-            self._status = PublisherStatus(self._book.pending, self._generation, self._book.failures, self._problem)
+            book = self._book
+            self._status = PublisherStatus(
+                book.pending, self._generation, book.failures, self._problem, self._waits_for()
+            )
             self._wake.wait(wait_s)
             self._wake.clear()
 
     def _survive(self, error: Exception) -> float:
-        self._metrics.count("publish_loop_errors_total", object=_OBJECT)
-        _LOG.error("event=publisher_error problem=%r", f"{type(error).__name__}: {error}", exc_info=error)
+        self._reports.survived(error)
         if self._book.attempting:
             return self._fail(f"{type(error).__name__}: {error}", "")
         return _AFTER_ERROR_S
@@ -194,35 +223,53 @@ class Publisher:
             return None
         now = self._clock.now()
         rendered = self._adopt(submission, now) if submission is not self._adopted else None
-        if self._book.wait_ms(now) == 0:
+        held_ms = 0 if self._guard is None else self._guard.wait_ms(now)
+        if self._book.wait_ms(now) == 0 and not held_ms:
             self._write(submission, now, rendered)
-        self._look_for_edits(submission.view)
-        wait_ms = self._book.wait_ms(self._clock.now())
+        period_s = self._look_for_edits()
+        now = self._clock.now()
+        wait_ms = self._book.wait_ms(now)
+        if wait_ms is not None and self._guard is not None:
+            wait_ms = max(wait_ms, self._guard.wait_ms(now))
         waits_s = [] if wait_ms is None else [wait_ms / 1000]
-        if self._edit_period_s is not None:
-            waits_s.append(self._edit_period_s)
+        if period_s is not None:
+            waits_s.append(period_s)
         return min(waits_s, default=None)
 
-    def _look_for_edits(self, view: NodeView) -> None:
-        """See an operator's edit although nothing is to be written (decision 19)."""
-        period_s = self._target.edit_period_s(any(chip.manually_separated for chip in view.chips))
+    def _look_for_edits(self) -> float | None:
+        """See an operator's edit although nothing is to be written (decision 19); returns when to look again."""
+        period_s = self._target.edit_period_s()
         now = self._clock.now()
-        self._edit_period_s = period_s
-        if period_s is None or now.mono_ms < self._edit_check_ms:
-            return
-        self._edit_check_ms = now.mono_ms + int(period_s * 1000)
-        found = self._target.edited(NAMESPACE, object_name(self._node_name))
+        poked = self._poked.is_set()
+        if not poked and (period_s is None or now.mono_ms < self._edit_check_ms):
+            return period_s
+        self._poked.clear()
+        found = self._target.edited(*self.object_key)
         if found is not None:
             self._book.disturbed(now, _AFTER_EDIT_MS)
             self._see_edit(found)
+        period_s = self._target.edit_period_s()
+        self._edit_check_ms = now.mono_ms + int((period_s or 0) * 1000)
+        return period_s
 
     def _see_edit(self, obj: dict[str, object]) -> None:
         data = obj.get("data")
         named = manual_ids(data) if isinstance(data, dict) else None
-        _LOG.info("event=object_changed_by_others where=%r manual=%s", self._target.describe(), named)
-        self._metrics.count("publish_foreign_changes_total", object=_OBJECT)
+        self._see_writer(obj)
+        self._reports.changed_by_others(self._target.describe(), named, foreign_parts(obj, self._shadow))
         if named is not None:
             self._on_manual_field(named, self._generation or 0)
+
+    def _see_writer(self, obj: Mapping[str, object]) -> None:
+        if self._guard is not None:
+            now = self._clock.now()
+            new = self._guard.look(obj, now)
+            self._reports.other_writer(self._guard.writer, new, holding=self._guard.wait_ms(now) > 0)
+
+    def _waits_for(self) -> str:
+        if self._guard is None or self._guard.writer is None or not self._guard.wait_ms(self._clock.now()):
+            return ""
+        return self._guard.writer.name
 
     def _adopt(self, submission: _Submission, now: Instant) -> Rendered:
         rendered = render_bounded(submission.view, self._book.next_update_time_s(now))
@@ -237,29 +284,35 @@ class Publisher:
         update_time_s = self._book.begin(now)
         # A text rendered in this round has this very UpdateTime; one for a delayed write or a refresh is made anew.
         rendered = rendered or render_bounded(submission.view, update_time_s)
-        obj = config_map(self._node_name, rendered.data)
+        obj = config_map(self._node_name, rendered.data, self._shadow)
         try:
-            check_object(obj, previous_s, self._keys)
+            check_object(obj, previous_s, self._keys, self._shadow)
         except ContractError as error:
             self._book.refused()
-            self._refuse(error)
+            self._problem = error.sentence
+            self._reports.refused(error)
             return
-        self._refusal = ""
+        if self._guard is not None:
+            self._guard.begin()
         try:
             self._target.write(obj)
         except ObjectChanged as change:
-            self._see_edit(change.obj)
-            self._conflicts += 1
-            if self._conflicts > _CONFLICTS_IN_A_ROW:
-                self._fail(f"{change.sentence} {self._conflicts} times in a row", change.hint)
-            else:
-                self._book.postponed(now, _AFTER_EDIT_MS)
-            return
+            self._conflict(change, now)
+        except LaterError as error:
+            self._fail(error.sentence, error.hint, error.retry_after_s)
         except PublishError as error:
             self._fail(error.sentence, error.hint)
-            return
-        self._keys = frozenset(rendered.data)
-        self._succeed(submission, rendered)
+        else:
+            self._keys = frozenset(rendered.data)
+            self._succeed(submission, rendered)
+
+    def _conflict(self, change: ObjectChanged, now: Instant) -> None:
+        self._see_edit(change.obj)
+        self._conflicts += 1
+        if self._conflicts > _CONFLICTS_IN_A_ROW:
+            self._fail(f"{change.sentence} {self._conflicts} times in a row", change.hint)
+        else:
+            self._book.postponed(now, _AFTER_EDIT_MS)
 
     def _succeed(self, submission: _Submission, rendered: Rendered) -> None:
         at = self._clock.now()
@@ -267,39 +320,21 @@ class Publisher:
         self._conflicts = 0
         generation = self._book.taken(at)
         self._problem = ""
-        self._metrics.count("publish_writes_total", object=_OBJECT, result="ok")
-        self._metrics.set("publish_last_success_timestamp_seconds", at.wall_ms / 1000, object=_OBJECT)
-        self._metrics.set("publish_left_out_codes", rendered.left_out, object=_OBJECT)
-        if failures:
-            message = f"{self._target.describe()} took the object after {failures} failed attempts"
-            _LOG.info("event=publish_recovered where=%r failures=%d", self._target.describe(), failures)
-            self._events.emit(Event(EventReason.PUBLISH_RECOVERED, message))
+        self._reports.written(at, rendered.left_out, failures, self._target.describe())
+        if self._guard is not None:
+            self._reports.other_writer(self._guard.current(at), new=False, holding=False)
         if submission is not self._reported:
             self._reported = submission
-            latency_s = (at.mono_ms - submission.at.mono_ms) / 1000
-            self._metrics.observe("publish_latency_seconds", latency_s, object=_OBJECT)
+            self._reports.latency((at.mono_ms - submission.at.mono_ms) / 1000)
         if generation is not None:
             self._acknowledge(generation, at)
 
-    def _fail(self, problem: str, hint: str) -> float:
-        """Note a failed attempt; people hear of the first of a row only. Returns the delay in seconds."""
-        delay_ms = self._book.failed(self._clock.now())
+    def _fail(self, problem: str, hint: str, at_least_s: float = 0.0) -> float:
+        """Note a failed attempt. at_least_s: the target wants to be left alone so long. Returns the delay, seconds."""
+        delay_ms = self._book.failed(self._clock.now(), int(at_least_s * 1000))
         self._problem = problem
-        self._metrics.count("publish_writes_total", object=_OBJECT, result="failed")
-        if self._book.failures == 1:
-            message = f"{problem}; repeated until it succeeds" + (f" ({hint})" if hint else "")
-            _LOG.warning("event=publish_failed where=%r problem=%r hint=%r", self._target.describe(), problem, hint)
-            self._events.emit(Event(EventReason.PUBLISH_FAILED, message, warning=True))
+        self._reports.failed(problem, hint, self._book.failures == 1, self._target.describe())
         return delay_ms / 1000
-
-    def _refuse(self, error: ContractError) -> None:
-        """Note an object that must not be sent; the last good one stays where it is."""
-        self._problem = error.sentence
-        self._metrics.count("publish_refused_total", object=_OBJECT)
-        if error.sentence != self._refusal:
-            self._refusal = error.sentence
-            _LOG.error("event=contract_refused problem=%r", error.sentence)
-            self._events.emit(Event(EventReason.CONTRACT_REFUSED, error.sentence, warning=True))
 
     def _acknowledge(self, generation: int, at: Instant) -> None:
         self._generation = generation

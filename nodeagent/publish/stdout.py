@@ -28,7 +28,7 @@ class StdoutTarget:
         """A stream is not edited."""
         return None
 
-    def edit_period_s(self, waiting: bool) -> float | None:
+    def edit_period_s(self) -> float | None:
         """Never."""
         return None
 

@@ -16,6 +16,14 @@ class ObjectChanged(PublishError):
         self.obj = obj
 
 
+class LaterError(PublishError):
+    """A target did not take the object and may have said when to come again. retry_after_s: 0 = it did not say."""
+
+    def __init__(self, sentence: str, hint: str, retry_after_s: float) -> None:
+        super().__init__(sentence, hint)
+        self.retry_after_s = retry_after_s
+
+
 class Target(Protocol):
     """A place that holds complete objects as plain dictionaries. Calls may block; one thread uses a target."""
 
@@ -35,8 +43,8 @@ class Target(Protocol):
     def edited(self, namespace: str, name: str) -> dict[str, object] | None:
         """The object, if somebody else changed it since our last read or write; None when not, or not known now."""
 
-    def edit_period_s(self, waiting: bool) -> float | None:
-        """How often `edited` is worth asking; waiting: an edit is possible that matters. None = never."""
+    def edit_period_s(self) -> float | None:
+        """How often `edited` is worth asking although nobody said that something changed. None = not at all."""
 
     def describe(self) -> str:
         """Where this is, for people: one phrase for logs and Events."""

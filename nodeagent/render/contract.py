@@ -46,21 +46,33 @@ _SWITCH_LEVELS = ("", "NotHandle", "SubHealthFault", "RestartRequest", "PreSepar
 _SWITCH_STATUSES = ("", "Healthy", "SubHealthy", "PreSeparate", "UnHealthy")
 
 
-def check_object(obj: Mapping[str, object], newer_than_s: int = 0, keep_keys: Collection[str] = ()) -> None:
+def check_object(
+    obj: Mapping[str, object], newer_than_s: int = 0, keep_keys: Collection[str] = (), shadow: bool = False
+) -> None:
     """Check a complete ConfigMap: identity, then its data as `check_device_info` does.
+
+    shadow: it is the one that no consumer may see.
 
     Raises ContractBreach (a ContractError) that names the data key and the rule of device-info 15.
     """
     metadata = members("metadata", obj.get("metadata"), "metadata")
     name = text_of("metadata", metadata.get("name"), "the name")
     node_name = name.removeprefix("mindx-dl-deviceinfo-")
+    if shadow:
+        if not node_name.endswith("-shadow"):
+            raise ContractBreach("metadata", 1, f"{name!r} is not the name of a shadow")
+        node_name = node_name.removesuffix("-shadow")
     if obj.get("apiVersion") != "v1" or obj.get("kind") != "ConfigMap" or set(obj) - _OBJECT_MEMBERS:
         raise ContractBreach("metadata", 1, "it is not a v1 ConfigMap with nothing but data")
     if metadata.get("namespace") != "kube-system":
         raise ContractBreach("metadata", 1, "the namespace is not kube-system")
-    if node_name == name or len(node_name) > 230 or not _NODE_NAME.fullmatch(node_name):
+    if not name.startswith("mindx-dl-deviceinfo-") or len(node_name) > 230 or not _NODE_NAME.fullmatch(node_name):
         raise ContractBreach("metadata", 1, f"{name!r} is not the prefix followed by a node name")
-    if metadata.get("labels") != {"mx-consumer-cim": "true"}:
+    labels = metadata.get("labels")
+    if shadow:
+        if not isinstance(labels, dict) or "mx-consumer-cim" in labels:
+            raise ContractBreach("metadata", 1, "a shadow has the label of consumers")
+    elif labels != {"mx-consumer-cim": "true"}:
         raise ContractBreach("metadata", 1, "the labels are not exactly the one of consumers")
     data = members("data", obj.get("data"), "data")
     texts = {key: text_of(key, value, "the value") for key, value in data.items()}

@@ -14,20 +14,26 @@ from nodeagent.render.gojson import check_code, go_json, go_map
 NAMESPACE = "kube-system"
 NAME_PREFIX = "mindx-dl-deviceinfo-"
 LABELS: Mapping[str, str] = {"mx-consumer-cim": "true"}
+SHADOW_SUFFIX = "-shadow"
+SHADOW_LABELS: Mapping[str, str] = {"app.kubernetes.io/managed-by": "nodeagent"}
+"""A shadow object lacks the label that consumers select on, so nobody acts on it."""
 
 DEVICE_KEY = "DeviceInfoCfg"
 SWITCH_KEY = "SwitchInfoCfg"
 MANUAL_KEY = "ManuallySeparateNPU"
 REASON_KEY = "UpgradeFaultReason"
 DESCRIPTION_KEY = "Description"
+KEYS = frozenset({DEVICE_KEY, SWITCH_KEY, MANUAL_KEY, REASON_KEY, DESCRIPTION_KEY})
+"""Every data key that there can be (device-info 2)."""
 
 SIZE_BUDGET_BYTES = 960 * 1024
 """Where the fault list is cut: 64 KiB below what the API server takes (device-info 12, 15.12)."""
 
-_DESCRIPTION = (
+DESCRIPTION = (
     "Written by nodeagent. To release a chip, delete its name from ManuallySeparateNPU; other edits are overwritten."
 )
-_POD_TYPES_WITH_RACK = (1, 2)
+POD_TYPES_WITH_RACK = (1, 2)
+"""Super-pod types of the 950 that have racks: 1D and 2D pods (device-info 3)."""
 _TIMES = re.compile(r'\\"fault_time\\":-?\d+,|"UpdateTime":-?\d+|"CheckCode":"[0-9a-f]*"')
 _SWITCH_TIMES = re.compile(r'"UpdateTime":-?\d+|"fault_time":-?\d+,')
 
@@ -40,20 +46,20 @@ class Rendered:
     left_out: int
 
 
-def object_name(node_name: str) -> str:
-    """Name of the object of a node (device-info 1)."""
-    return NAME_PREFIX + node_name
+def object_name(node_name: str, shadow: bool = False) -> str:
+    """Name of the object of a node (device-info 1), or of its shadow."""
+    return NAME_PREFIX + node_name + (SHADOW_SUFFIX if shadow else "")
 
 
-def config_map(node_name: str, data: Mapping[str, str]) -> dict[str, object]:
-    """The complete object as the API server takes it, exactly one label included (device-info 1)."""
+def config_map(node_name: str, data: Mapping[str, str], shadow: bool = False) -> dict[str, object]:
+    """The complete object as the API server takes it, exactly one label included (device-info 1), or its shadow."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {
-            "name": object_name(node_name),
+            "name": object_name(node_name, shadow),
             "namespace": NAMESPACE,
-            "labels": dict(LABELS),
+            "labels": dict(SHADOW_LABELS if shadow else LABELS),
         },
         "data": dict(data),
     }
@@ -110,7 +116,7 @@ def _data(view: NodeView, update_time_s: int, elements: Sequence[Element], left_
     data[REASON_KEY] = go_json(
         go_map({_name(view, chip): _reasons(chip.reasons) for chip in view.chips if chip.reasons})
     )
-    data[DESCRIPTION_KEY] = _DESCRIPTION
+    data[DESCRIPTION_KEY] = DESCRIPTION
     if left_out:
         data[DESCRIPTION_KEY] += (
             f" Shortened: the fault list lacks the {left_out} mildest and oldest codes, the object would be too large."
@@ -128,7 +134,7 @@ def _device_info(view: NodeView, update_time_s: int, elements: Sequence[Element]
         "CheckCode": check_code(device_list, update_time_s),
     }
     # Only the 1D and 2D pods of the 950 have racks, and the member comes last (device-info 3).
-    if product.family is Family.A5 and product.super_pod.pod_type in _POD_TYPES_WITH_RACK:
+    if product.family is Family.A5 and product.super_pod.pod_type in POD_TYPES_WITH_RACK:
         document["RackID"] = product.super_pod.rack_id
     return go_json(document)
 

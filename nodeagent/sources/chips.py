@@ -15,12 +15,14 @@ from nodeagent.core.clock import Clock, monotonic_s
 from nodeagent.core.errors import HostError, NodeAgentError
 from nodeagent.core.instant import Instant
 from nodeagent.core.model import ChipId
+from nodeagent.core.node_facts import NodeFacts
 from nodeagent.core.observation import Observation
 from nodeagent.core.telemetry import Event, EventReason, EventSink, Metrics
-from nodeagent.drivers.answers import ALREADY_SUBSCRIBED, AnswerError, result_label
+from nodeagent.drivers.answers import ALREADY_SUBSCRIBED, AnswerError, AnswerKind, result_label
 from nodeagent.drivers.chips import ChipDriver, CodesAnswer, Connect, DriverNews, Opened
 from nodeagent.drivers.host import HostGoneError, HostStuckError
 from nodeagent.policy.listing import LibraryFacts
+from nodeagent.sources.fact_plan import FactPlan
 from nodeagent.sources.plan import ChipPlan, ChipTimes, Job, JobKind, Outcome
 
 log = logging.getLogger("nodeagent.chips")
@@ -72,7 +74,8 @@ class ChipSource:
     """Turns one chip library into observations, for ever.
 
     emit: takes observations, from the source's thread. stuck_children: how many abandoned hosts still live; while
-    there are any, no quarantined chip is probed (the stuck call may be on that very chip).
+    there are any, no quarantined chip is probed (the stuck call may be on that very chip). on_facts: takes what the
+    node is, from the source's thread, whenever that differs from the last time; must not block.
     """
 
     def __init__(
@@ -84,6 +87,7 @@ class ChipSource:
         events: EventSink,
         metrics: Metrics,
         stuck_children: Callable[[], int] = lambda: 0,
+        on_facts: Callable[[NodeFacts], None] = lambda _: None,
     ) -> None:
         self._connect = connect
         self._clock = clock
@@ -91,7 +95,9 @@ class ChipSource:
         self._events = events
         self._metrics = metrics
         self._stuck_children = stuck_children
+        self._on_facts = on_facts
         self._plan = ChipPlan(times)
+        self._facts = FactPlan(self._plan.tracks, times.facts_s)
         self._inbox: queue.SimpleQueue[_News | _Result | _Probed | None] = queue.SimpleQueue()
         self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
         self._session: _Session | None = None
@@ -142,7 +148,8 @@ class ChipSource:
         if self._busy:
             due_ms = None if self._probing else self._probe_due_ms()
         else:
-            due_ms = self._plan.next_due_ms(probing=self._probing)
+            due = (self._plan.next_due_ms(probing=self._probing), self._facts_due_ms())
+            due_ms = min((ms for ms in due if ms is not None), default=None)
         timeout_s = None if due_ms is None else self._clock.real_s((due_ms - self._clock.now().mono_ms) / 1000)
         try:
             return self._inbox.get(timeout=timeout_s)
@@ -152,10 +159,17 @@ class ChipSource:
     def _probe_due_ms(self) -> int | None:
         return min((t.probe_due_ms for t in self._plan.tracks.values() if t.probe_due_ms is not None), default=None)
 
+    def _facts_due_ms(self) -> int | None:
+        return self._facts.next_due_ms() if self._plan.settled else None
+
+    def _fact_job(self, now_ms: int) -> Job | None:
+        fact = self._facts.next_fact(now_ms) if self._plan.settled else None
+        return None if fact is None else Job(JobKind.FACT, *fact)
+
     def _dispatch(self) -> None:
         now = self._clock.now()
         if not self._busy:
-            job = self._plan.next_job(now.mono_ms)
+            job = self._plan.next_job(now.mono_ms) or self._fact_job(now.mono_ms)
             if job is not None:
                 self._busy = True
                 track = self._plan.tracks.get(job.logic_id)
@@ -238,6 +252,8 @@ class ChipSource:
             return
         if kind is JobKind.SUBSCRIBE:
             self._on_subscribe_result(result, now)
+        elif kind is JobKind.FACT:
+            self._on_fact_result(result, now)
         elif error is not None:
             self._tell(self._plan.on_failed(result.job, _outcome(error), error.sentence, result.asked, now))
         elif kind is JobKind.CODES:
@@ -248,6 +264,23 @@ class ChipSource:
             self._tell(self._plan.on_health(result.job.logic_id, result.value is True, now))
         if isinstance(error, HostStuckError | HostGoneError) and result.session is self._session:
             self._lose(error.sentence, now)
+
+    def _on_fact_result(self, result: _Result, now: Instant) -> None:
+        """A fact that is not told is no news of the chip; a call that hangs is, like any other that does."""
+        job, error = result.job, result.error
+        assert job.fact is not None
+        if isinstance(error, HostStuckError | HostGoneError):
+            self._facts.on_hung(job.logic_id, job.fact, now)
+            self._tell(self._plan.on_failed(job, _outcome(error), error.sentence, result.asked, now))
+        elif error is not None:
+            supported = not (isinstance(error, AnswerError) and error.kind is AnswerKind.NOT_SUPPORTED)
+            if self._facts.on_refused(job.logic_id, job.fact, error.sentence, now, supported=supported):
+                log.info("fact not known chip=%d fact=%s: %s", job.logic_id, job.fact.value, error.sentence)
+        else:
+            assert isinstance(result.value, int | str)
+            self._facts.on_answer(job.logic_id, job.fact, result.value, now)
+        if (facts := self._facts.report(now.mono_ms)) is not None:
+            self._on_facts(facts)
 
     def _on_open_result(self, result: _Result, now: Instant) -> None:
         if result.error is not None:
@@ -261,6 +294,7 @@ class ChipSource:
         self._replace(result.session)
         self._library = LibraryFacts(opened.library, opened.problems)
         self._tell(self._plan.on_opened(opened.inventory, now))
+        self._facts.on_opened(opened.inventory, now)
         if opened.problems:
             self._plan.look_again(now)
             for problem in opened.problems:
@@ -362,6 +396,9 @@ def _ignore(_: DriverNews) -> None:
 def _ask(task: _Task, session: _Session) -> object:
     driver = session.driver
     assert driver is not None
+    if task.job.fact is not None:
+        assert task.chip is not None
+        return driver.fact(task.chip, task.job.fact)
     if task.chip is None:
         driver.subscribe()
         return None

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from nodeagent.core.clock import SystemClock, monotonic_s
-from nodeagent.core.errors import ReadBackError
+from nodeagent.core.errors import ForbiddenError, NotAskedError, ReadBackError
 from nodeagent.core.telemetry import Event, EventReason, EventSink, Metrics
 from nodeagent.policy.configuration import (
     BadConfigurationError,
@@ -140,11 +140,12 @@ class ConfigSource:
         if content != self._judged:
             self._judged = content
             self._judge()
-        if (self._folders() or self._reader is not None) and not any(self._troubles.values()):
+        known = self._reader is None or self._map_known
+        if known and (self._folders() or self._reader is not None) and not any(self._troubles.values()):
             now_s = SystemClock().now().wall_ms / 1000
             self._metrics.set("source_last_success_timestamp_seconds", now_s, source="configuration")
         self._looked.set()
-        if self._reader is None or self._map_known:
+        if known:
             self._known.set()
 
     # -- reading ------------------------------------------------------------------
@@ -185,7 +186,10 @@ class ConfigSource:
         try:
             found = reader.read(namespace, name)
         except ReadBackError as error:
-            self._trouble("ConfigMap", error.sentence)
+            if not isinstance(error, NotAskedError):
+                self._trouble("ConfigMap", error.sentence)
+            if isinstance(error, ForbiddenError):
+                self._known.set()  # nobody will tell us soon: the start does not wait for it
             pause_s = float(POLL_INTERVAL_S)
             if not self._map_known:
                 pause_s = FIRST_PAUSES_S[min(self._map_failures, len(FIRST_PAUSES_S) - 1)]

@@ -12,6 +12,7 @@ from nodeagent.core import codes
 from nodeagent.core.instant import Instant
 from nodeagent.core.levels import Severity
 from nodeagent.core.model import Inventory
+from nodeagent.core.node_facts import FactKind
 from nodeagent.core.observation import (
     ChipCodes,
     ChipSilent,
@@ -47,14 +48,16 @@ class JobKind(Enum):
     SUBSCRIBE = "subscribe"
     CODES = "codes"
     HEALTH = "health"
+    FACT = "fact"
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One call to make. logic_id: -1 for calls about the whole library."""
+    """One call to make. logic_id: -1 for calls about the whole library. fact: which one, for FACT."""
 
     kind: JobKind
     logic_id: int = -1
+    fact: FactKind | None = None
 
 
 class Outcome(Enum):
@@ -67,11 +70,15 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ChipTimes:
-    """Periods in seconds. health: card-drop check. poll: code lists without a subscription. full: with one."""
+    """Periods in seconds. health: card-drop check. poll: code lists without a subscription. full: with one.
+
+    facts: address of the ports (device-info 10).
+    """
 
     health_s: float = 5.0
     poll_s: float = 5.0
     full_s: float = 300.0
+    facts_s: float = 60.0
 
 
 class ChipPlan:
@@ -133,6 +140,11 @@ class ChipPlan:
             elif track.probe_due_ms is not None and not probing:
                 times.append(track.probe_due_ms)
         return min(times, default=None)
+
+    @property
+    def settled(self) -> bool:
+        """A session is open and the first complete query is over: there is time for facts."""
+        return self._open and self._complete
 
     @property
     def avoid(self) -> frozenset[int]:

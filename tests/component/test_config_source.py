@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from kit.fake_api import Answer, FakeApi, fake_api
+from kit.target import kubernetes_target
 
 from nodeagent.core.errors import ReadBackError
 from nodeagent.core.levels import Level
@@ -20,7 +21,6 @@ from nodeagent.daemon.metrics import Registry
 from nodeagent.policy.configuration import build_configuration
 from nodeagent.policy.rules import Configuration
 from nodeagent.publish.directory import DirectoryTarget
-from nodeagent.publish.kubernetes import KubernetesTarget
 from nodeagent.sources import config_watch
 from nodeagent.sources.config_documents import read_folder, shipped
 from nodeagent.sources.configuration import ConfigPlaces, ConfigSource, ObjectReader
@@ -340,10 +340,9 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeApi]:
 
 
 @pytest.fixture
-def bench(api: FakeApi, tmp_path: Path) -> Iterator[Bench]:
-    target = KubernetesTarget(api.kubeconfig(tmp_path))
-    yield Bench(ConfigPlaces(config_map=(NAMESPACE, NAME)), target)
-    target.close()
+def bench(api: FakeApi, tmp_path: Path) -> Bench:
+    target = kubernetes_target(api.kubeconfig(tmp_path))
+    return Bench(ConfigPlaces(config_map=(NAMESPACE, NAME)), target)
 
 
 def test_the_config_map_is_followed(bench: Bench, api: FakeApi) -> None:
@@ -460,7 +459,7 @@ def test_config_map_over_folder_over_site(api: FakeApi, tmp_path: Path) -> None:
     folder.mkdir()
     site.write_text(f'faults: [{{code: "{CODE:X}", level: SubHealthFault}}]\n')
     (folder / "faultCode.json").write_text(levels_json("RestartRequest"))
-    target = KubernetesTarget(api.kubeconfig(tmp_path))
+    target = kubernetes_target(api.kubeconfig(tmp_path))
     bench = Bench(ConfigPlaces(site, folder, (NAMESPACE, NAME)), target)
     assert bench.level is Level.SUB_HEALTH
     assert bench.look() is Level.RESTART_REQUEST
@@ -470,7 +469,6 @@ def test_config_map_over_folder_over_site(api: FakeApi, tmp_path: Path) -> None:
     (folder / "faultCustomization.json").write_text("{}")
     assert bench.look() is Level.RESTART_NPU
     assert bench.taken[-1].rules.duration == {}, "a change of a file counts while the API server is away"
-    target.close()
 
 
 def test_the_directory_target_holds_the_config_map_too(tmp_path: Path) -> None:

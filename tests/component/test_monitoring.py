@@ -19,14 +19,7 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "manifests" / "monitoring"
 PAGE = ROOT / "docs" / "monitoring.md"
 
-LABELS: dict[str, set[str]] = {
-    # Of the client of the API server.
-    "api_requests_total": {"object", "verb", "code"},
-    "api_request_bytes_total": {"object"},
-    "api_response_bytes_total": {"object"},
-    "api_request_seconds_bucket": {"object", "verb", "le"},
-    "watch_restarts_total": {"object", "why"},
-}
+LABELS: dict[str, set[str]] = {}
 for _name, _declared in DECLARED.items():
     if _declared.kind is Kind.HISTOGRAM:
         LABELS[f"{_name}_bucket"] = {*_declared.labels, "le"}

@@ -1,5 +1,6 @@
 """The Kubernetes target against a server that speaks the protocol: its requests, and what it makes of answers."""
 
+import json
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,10 +8,12 @@ from pathlib import Path
 import pytest
 from contract.data.device_info.cases import VIEWS
 from kit.fake_api import Answer, FakeApi, fake_api
+from kit.target import kubernetes_target
 
 from nodeagent.core.errors import PublishError, ReadBackError
+from nodeagent.daemon.metrics import Registry
 from nodeagent.publish.kubernetes import KubernetesTarget
-from nodeagent.publish.targets import ObjectChanged
+from nodeagent.publish.targets import LaterError, ObjectChanged
 from nodeagent.render.device_info import NAMESPACE, config_map, object_name, render_device_info
 
 NAME = object_name("worker-1")
@@ -30,10 +33,8 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeApi]:
 
 
 @pytest.fixture
-def target(api: FakeApi, tmp_path: Path) -> Iterator[KubernetesTarget]:
-    made = KubernetesTarget(api.kubeconfig(tmp_path))
-    yield made
-    made.close()
+def target(api: FakeApi, tmp_path: Path) -> KubernetesTarget:
+    return kubernetes_target(api.kubeconfig(tmp_path))
 
 
 def test_nothing_is_asked_before_the_first_call(target: KubernetesTarget, api: FakeApi) -> None:
@@ -187,7 +188,7 @@ def test_write_that_arrived_without_an_answer_is_found_by_the_next_one(target: K
 
 def test_401_reads_the_credentials_again_and_tries_once(api: FakeApi, tmp_path: Path) -> None:
     api.token = "old"
-    target = KubernetesTarget(api.kubeconfig(tmp_path))
+    target = kubernetes_target(api.kubeconfig(tmp_path))
     target.write(some_object("A1"))
     api.token = "new"
     api.kubeconfig(tmp_path)
@@ -197,19 +198,17 @@ def test_401_reads_the_credentials_again_and_tries_once(api: FakeApi, tmp_path: 
     with pytest.raises(PublishError, match="status 401"):
         target.write(some_object("A3"))
     assert api.methods[-2:] == ["PUT", "PUT"]
-    target.close()
 
 
 def test_absent_server_is_an_error_both_ways(tmp_path: Path) -> None:
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
         api = FakeApi(url=f"http://127.0.0.1:{reserved.getsockname()[1]}")
-        target = KubernetesTarget(api.kubeconfig(tmp_path))
+        target = kubernetes_target(api.kubeconfig(tmp_path))
         with pytest.raises(PublishError, match="no complete answer"):
             target.write(some_object())
         with pytest.raises(ReadBackError, match="no complete answer"):
             target.read(*KEY)
-        target.close()
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", "current-context: x"])
@@ -217,14 +216,14 @@ def test_unusable_kubeconfig_is_an_error_of_the_call(tmp_path: Path, content: st
     path = tmp_path / "kubeconfig"
     path.write_text(content, encoding="utf-8")
     with pytest.raises(ReadBackError, match="kubeconfig"):
-        KubernetesTarget(str(path)).read(*KEY)
+        kubernetes_target(str(path)).read(*KEY)
     with pytest.raises(PublishError, match="absent"):
-        KubernetesTarget(str(tmp_path / "absent")).write(some_object())
+        kubernetes_target(str(tmp_path / "absent")).write(some_object())
 
 
 def test_outside_a_pod_there_is_no_service_account(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    target = KubernetesTarget()
+    target = kubernetes_target(None)
     assert "service account" in target.describe()
     with pytest.raises(PublishError, match="service account"):
         target.write(some_object())
@@ -235,3 +234,152 @@ def test_generated_models_stay_out_of_memory(target: KubernetesTarget) -> None:
 
     target.write(some_object())
     assert not [name for name in sys.modules if name.startswith("kubernetes.client.models.v1_")]
+
+
+# -- what the watch tells -------------------------------------------------------------------------------------------
+
+
+def by_watch(target: KubernetesTarget, api: FakeApi) -> dict[str, object] | None:
+    """The watch tells of the object as it is now; what the target makes of it."""
+    target.heard(*KEY, api.objects.get(KEY))
+    return target.edited(*KEY)
+
+
+def test_our_own_writes_are_no_edits_however_late_they_show(target: KubernetesTarget, api: FakeApi) -> None:
+    versions = []
+    for case in ("A1", "A2", "A3"):
+        target.write(some_object(case))
+        versions.append(api.objects[KEY])
+    for version in versions:
+        target.heard(*KEY, version)
+        assert target.edited(*KEY) is None
+    assert target.edited(*KEY) is None, "nothing was told since"
+
+
+def test_an_edit_shows_and_the_next_write_replaces_it_without_a_read(target: KubernetesTarget, api: FakeApi) -> None:
+    target.write(some_object("A1"))
+    api.put_object(some_object("A3"))
+    assert by_watch(target, api) == api.objects[KEY]
+    assert target.edited(*KEY) is None, "told once"
+    target.write(some_object("A2"))
+    assert api.methods == ["GET", "POST", "PUT"]
+    assert api.objects[KEY]["data"] == some_object("A2")["data"]
+
+
+def test_a_deletion_is_an_edit_that_says_nothing(target: KubernetesTarget, api: FakeApi) -> None:
+    target.write(some_object("A1"))
+    api.delete_object(KEY)
+    assert by_watch(target, api) == {}
+    assert target.edited(*KEY) is None
+    target.write(some_object("A2"))
+    assert api.methods == ["GET", "POST", "POST"]
+
+
+def test_an_absent_object_that_we_never_had_is_no_deletion(target: KubernetesTarget, api: FakeApi) -> None:
+    assert target.read(*KEY) is None
+    assert by_watch(target, api) is None
+
+
+def test_absence_that_was_told_before_we_created_it_is_no_deletion(target: KubernetesTarget, api: FakeApi) -> None:
+    assert target.read(*KEY) is None
+    target.heard(*KEY, None)
+    target.write(some_object("A1"))
+    assert target.edited(*KEY) is None
+    assert by_watch(target, api) is None
+
+
+def test_a_write_whose_answer_got_lost_is_ours_when_the_watch_shows_it(target: KubernetesTarget, api: FakeApi) -> None:
+    target.write(some_object("A1"))
+    api.script.append(Answer(0, apply=True, method="PUT"))
+    with pytest.raises(PublishError):
+        target.write(some_object("A2"))
+    assert by_watch(target, api) is None
+
+
+def test_a_success_that_keeps_nothing_is_found_out(api: FakeApi, tmp_path: Path) -> None:
+    """A server that answers 200 to a write it did not keep."""
+    lags: list[bool] = []
+    target = kubernetes_target(api.kubeconfig(tmp_path), confirm_s=0.0, on_lag=lambda: lags.append(True))
+    target.write(some_object("A1"))
+    assert by_watch(target, api) is None
+    assert target.edit_period_s() is None, "the watch has shown the write"
+    api.script.append(Answer(200, pretend=True, method="PUT"))
+    target.write(some_object("A2"))
+    assert target.edit_period_s() == 0.0
+    found = target.edited(*KEY)
+    assert found is not None
+    assert found["data"] == some_object("A1")["data"]
+    assert lags == [True], "the watch is begun anew too"
+    target.write(some_object("A2"))
+    assert api.objects[KEY]["data"] == some_object("A2")["data"]
+
+
+def test_without_a_watch_nothing_is_expected_to_show(api: FakeApi, tmp_path: Path) -> None:
+    target = kubernetes_target(api.kubeconfig(tmp_path), confirm_s=0.0)
+    target.write(some_object("A1"))
+    assert target.edit_period_s() is None
+    target.heard(*KEY, api.objects[KEY])
+    target.write(some_object("A2"))
+    assert target.edit_period_s() == 0.0
+    target.deaf()
+    assert target.edit_period_s() is None
+    assert target.edited(*KEY) is None
+
+
+# -- answers that a healthy server does not give ----------------------------------------------------------------------
+
+
+def test_success_with_other_content_is_no_acknowledgement(target: KubernetesTarget, api: FakeApi) -> None:
+    """An admission webhook that changes what we send."""
+    target.write(some_object("A1"))
+    api.script.append(Answer(200, text=json.dumps({"metadata": {"resourceVersion": "9"}, "data": {}}), method="PUT"))
+    with pytest.raises(PublishError, match="not with what was sent") as caught:
+        target.write(some_object("A2"))
+    assert "webhook" in caught.value.hint
+
+
+@pytest.mark.parametrize("status", [200, 502])
+def test_html_is_no_object(target: KubernetesTarget, api: FakeApi, status: int) -> None:
+    target.write(some_object("A1"))
+    api.script.append(Answer(status, text="<html>Bad Gateway</html>", method="PUT"))
+    with pytest.raises(PublishError, match=r"no object|status 502"):
+        target.write(some_object("A2"))
+    target.write(some_object("A2"))
+
+
+def test_retry_after_goes_with_the_error(target: KubernetesTarget, api: FakeApi) -> None:
+    target.write(some_object("A1"))
+    api.script.append(Answer(429, "too many requests", method="PUT", headers={"Retry-After": "17"}))
+    with pytest.raises(LaterError) as caught:
+        target.write(some_object("A2"))
+    assert caught.value.retry_after_s == 17
+
+
+def test_an_immutable_object_says_what_to_do(target: KubernetesTarget, api: FakeApi) -> None:
+    target.write(some_object("A1"))
+    api.script.append(Answer(422, "field is immutable when `immutable` is set", method="PUT"))
+    with pytest.raises(PublishError) as caught:
+        target.write(some_object("A2"))
+    assert f"kubectl delete configmaps -n kube-system {NAME}" in caught.value.hint
+
+
+def test_writes_carry_our_name(target: KubernetesTarget, api: FakeApi) -> None:
+    target.write(some_object("A1"))
+    target.write(some_object("A2"))
+    assert [r.path.partition("?")[2] for r in api.requests] == ["", "fieldManager=nodeagent", "fieldManager=nodeagent"]
+
+
+def test_requests_are_counted(api: FakeApi, tmp_path: Path) -> None:
+    metrics = Registry()
+    target = kubernetes_target(api.kubeconfig(tmp_path), metrics)
+    api.script.append(Answer(503, method="POST"))
+    with pytest.raises(PublishError):
+        target.write(some_object("A1"))
+    target.write(some_object("A1"))
+
+    def count(verb: str, code: str) -> float:
+        return metrics.value("api_requests_total", object="device_info", verb=verb, code=code)
+
+    assert (count("get", "404"), count("create", "503"), count("create", "201")) == (1, 1, 1)
+    assert metrics.value("api_request_bytes_total", object="device_info") > 500
+    assert metrics.value("api_response_bytes_total", object="device_info") > 500

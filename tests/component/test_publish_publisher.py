@@ -13,6 +13,7 @@ import pytest
 import yaml
 from contract.data.device_info.cases import VIEWS, golden
 from kit.fake_api import Answer, fake_api
+from kit.target import kubernetes_target
 
 from nodeagent.core.clock import SystemClock
 from nodeagent.core.errors import PublishError, ReadBackError
@@ -23,8 +24,9 @@ from nodeagent.core.observation import CarriedFault
 from nodeagent.core.telemetry import Event, EventReason, NullTelemetry
 from nodeagent.publish.book import BookParameters
 from nodeagent.publish.directory import DirectoryTarget
-from nodeagent.publish.kubernetes import KubernetesTarget
-from nodeagent.publish.publisher import Publisher
+from nodeagent.publish.other_writer import WriterGuard
+from nodeagent.publish.publisher import Manner, Publisher
+from nodeagent.publish.targets import LaterError
 from nodeagent.render.device_info import NAMESPACE, config_map, object_name
 from nodeagent.render.reading import published_update_time
 
@@ -66,7 +68,7 @@ class MemoryTarget:
     def edited(self, namespace: str, name: str) -> dict[str, object] | None:
         return None
 
-    def edit_period_s(self, waiting: bool) -> float | None:
+    def edit_period_s(self) -> float | None:
         return None
 
 
@@ -98,7 +100,7 @@ class Telemetry(NullTelemetry):
 class House:
     """A publisher with everything around it."""
 
-    def __init__(self, target: Any = None, parameters: BookParameters = QUICK) -> None:
+    def __init__(self, target: Any = None, parameters: BookParameters = QUICK, manner: Manner | None = None) -> None:
         self.target = target or MemoryTarget()
         self.telemetry = Telemetry()
         self.acknowledged: list[int] = []
@@ -114,6 +116,7 @@ class House:
             self.telemetry,
             self.telemetry,
             parameters,
+            manner=manner,
         )
 
     def _manual_field(self, physical_ids: frozenset[int], generation: int) -> None:
@@ -421,7 +424,7 @@ def test_from_view_to_server_through_an_outage(tmp_path: Path, monkeypatch: pyte
     monkeypatch.delenv("http_proxy", raising=False)
     monkeypatch.delenv("HTTP_PROXY", raising=False)
     with fake_api() as api:
-        target = KubernetesTarget(api.kubeconfig(tmp_path))
+        target = kubernetes_target(api.kubeconfig(tmp_path))
         house = House(target)
         house.publisher.start()
         api.script.extend([Answer(500), Answer(0), Answer(503), Answer(200, half=True)])
@@ -429,7 +432,6 @@ def test_from_view_to_server_through_an_outage(tmp_path: Path, monkeypatch: pyte
         house.publisher.submit(view("A4", 2))
         house.wait_for(2)
         assert house.publisher.stop(LIVENESS_S)
-        target.close()
         assert _case(api.objects[NAMESPACE, NAME]["data"]) == "A4"
         assert house.telemetry.events == [EventReason.PUBLISH_FAILED, EventReason.PUBLISH_RECOVERED]
 
@@ -476,7 +478,7 @@ def test_an_edit_just_before_a_write_is_read_first(tmp_path: Path) -> None:
 def test_an_edit_in_the_cluster_is_read_before_it_is_overwritten(tmp_path: Path) -> None:
     """Device-info 8: the operator's edit between our read and our write is not lost."""
     with fake_api() as api:
-        house = House(KubernetesTarget(api.kubeconfig(tmp_path)))
+        house = House(kubernetes_target(api.kubeconfig(tmp_path)))
         house.publisher.start()
         house.publisher.submit(view("A6", 7))
         house.wait_for(7)
@@ -487,3 +489,143 @@ def test_an_edit_in_the_cluster_is_read_before_it_is_overwritten(tmp_path: Path)
         house.wait_for(8)
         house.publisher.stop(LIVENESS_S)
         assert EventReason.PUBLISH_FAILED not in house.telemetry.events
+
+
+# -- other writers and shadows (decision 22) -----------------------------------------------------------------------
+
+
+def plugin_object(at: str) -> dict[str, Any]:
+    """Our object as the device plugin wrote it last."""
+    obj: dict[str, Any] = config_map("worker-1", golden("A2"))
+    by = {"manager": "device-plugin", "operation": "Update", "time": at}
+    obj["metadata"]["managedFields"] = [{**by, "fieldsV1": {"f:data": {"f:DeviceInfoCfg": {}}}}]
+    return obj
+
+
+def now_text() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def test_nothing_is_written_while_the_device_plugin_writes(tmp_path: Path) -> None:
+    with fake_api() as api:
+        api.put_object(plugin_object(now_text()))
+        target = kubernetes_target(api.kubeconfig(tmp_path))
+        house = House(target, manner=Manner(guard=WriterGuard(overwrite=False)))
+        assert house.publisher.read_back().update_time_s
+        house.publisher.start()
+        house.publisher.submit(view("A1", 7))
+        eventually(lambda: house.publisher.status().waits_for == "device-plugin")
+        assert house.telemetry.events.count(EventReason.OTHER_WRITER) == 1
+        assert house.telemetry.gauges["publish_other_writer"] == 1
+        assert api.methods == ["GET"]
+        # The other one is removed, and somebody takes its field over: nothing stands in the way any more.
+        obj = api.objects[NAMESPACE, NAME]
+        quiet = {
+            **obj,
+            "metadata": {
+                **obj["metadata"],
+                "managedFields": plugin_object("2020-01-01T00:00:00Z")["metadata"]["managedFields"],
+            },
+        }
+        api.put_object(quiet)
+        target.heard(NAMESPACE, NAME, api.objects[NAMESPACE, NAME])
+        house.publisher.look()
+        house.wait_for(7)
+        assert house.publisher.status().waits_for == ""
+        assert house.telemetry.gauges["publish_other_writer"] == 0
+        assert house.publisher.stop(LIVENESS_S)
+
+
+@pytest.mark.parametrize(
+    ("guard", "obj"),
+    [
+        (WriterGuard(overwrite=True), plugin_object(now_text())),
+        (WriterGuard(overwrite=False), plugin_object("2020-01-01T00:00:00Z")),
+    ],
+    ids=["overwrite", "gone"],
+)
+def test_a_site_may_overwrite_and_a_writer_that_has_gone_is_none(
+    tmp_path: Path, guard: WriterGuard, obj: dict[str, Any]
+) -> None:
+    with fake_api() as api:
+        api.put_object(obj)
+        house = House(kubernetes_target(api.kubeconfig(tmp_path)), manner=Manner(guard=guard))
+        house.publisher.read_back()
+        house.publisher.start()
+        house.publisher.submit(view("A1", 7))
+        house.wait_for(7)
+        assert house.publisher.stop(LIVENESS_S)
+
+
+def test_another_writer_that_comes_later_is_told_and_overwritten(tmp_path: Path) -> None:
+    with fake_api() as api:
+        target = kubernetes_target(api.kubeconfig(tmp_path))
+        house = House(target, manner=Manner(guard=WriterGuard(overwrite=False)))
+        house.publisher.start()
+        house.publisher.submit(view("A1", 7))
+        house.wait_for(7)
+        api.put_object(plugin_object(now_text()))
+        target.heard(NAMESPACE, NAME, api.objects[NAMESPACE, NAME])
+        house.publisher.look()
+        eventually(lambda: _case(api.objects[NAMESPACE, NAME]["data"]) == "A1")
+        eventually(lambda: house.telemetry.events == [EventReason.OTHER_WRITER])
+        assert house.publisher.stop(LIVENESS_S)
+
+
+def test_a_shadow_goes_to_a_name_of_its_own_without_the_label(tmp_path: Path) -> None:
+    with fake_api() as api:
+        api.put_object(plugin_object(now_text()))
+        before = api.objects[NAMESPACE, NAME]
+        house = House(kubernetes_target(api.kubeconfig(tmp_path)), manner=Manner(shadow=True))
+        assert house.publisher.read_back().data is None
+        house.publisher.start()
+        house.publisher.submit(view("A4", 7))
+        house.wait_for(7)
+        assert house.publisher.stop(LIVENESS_S)
+        shadow = api.objects[NAMESPACE, f"{NAME}-shadow"]
+        assert shadow["metadata"]["labels"] == {"app.kubernetes.io/managed-by": "nodeagent"}
+        assert _case(shadow["data"]) == "A4"
+        assert api.objects[NAMESPACE, NAME] == before
+
+
+def test_what_somebody_put_on_the_object_is_named_before_it_goes(tmp_path: Path) -> None:
+    with fake_api() as api:
+        obj = config_map("worker-1", golden("A1"))
+        obj["metadata"]["labels"]["team"] = "a"  # type: ignore[index]
+        api.put_object(obj)
+        house = House(kubernetes_target(api.kubeconfig(tmp_path)))
+        house.publisher.read_back()
+        house.publisher.start()
+        house.publisher.submit(view("A2", 7))
+        house.wait_for(7)
+        assert house.publisher.stop(LIVENESS_S)
+        assert house.telemetry.events == [EventReason.FOREIGN_PARTS]
+        assert api.objects[NAMESPACE, NAME]["metadata"]["labels"] == {"mx-consumer-cim": "true"}
+
+
+def test_retry_after_is_obeyed(house: House) -> None:
+    house.target.errors = [LaterError("429", "", 0.3)]
+    house.publisher.submit(view("A1", 7))
+    house.publisher.start()
+    house.wait_for(7)
+    first_ns, second_ns = house.target.at_ns
+    assert second_ns - first_ns >= 300_000_000
+
+
+def test_an_outage_with_fifty_transitions_ends_with_one_write_of_the_last(tmp_path: Path) -> None:
+    """Lessons 13: after the outage one write with the final state. Nothing is queued but the latest."""
+    with fake_api() as api:
+        house = House(kubernetes_target(api.kubeconfig(tmp_path)))
+        house.publisher.start()
+        house.publisher.submit(view("A1", 1))
+        house.wait_for(1)
+        away = threading.Event()
+        api.script.extend(Answer(503, hold=away) for _ in range(1))
+        for generation in range(2, 52):
+            house.publisher.submit(view("A2" if generation % 2 else "A4", generation))
+        writes = len(api.happened)
+        away.set()
+        house.wait_for(51)
+        assert house.publisher.stop(LIVENESS_S)
+        assert len(api.happened) == writes + 1
+        assert _case(api.objects[NAMESPACE, NAME]["data"]) == "A2"

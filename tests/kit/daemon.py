@@ -127,13 +127,14 @@ def daemon_settings(server: MockServer, out: Path) -> dict[str, object]:
         "http.port": 0,
         "daemon.state_dir": out / ".state",
         "daemon.socket": out / ".state" / "socket",
+        "daemon.lock": out / ".state" / "lock",
     }
 
 
 @dataclass
 class Daemon:
     """A `nodeagent run` process. out: the folder it publishes to. log: its stderr. dry_run: for a policy
-    clock that runs faster (`mock.time_factor`).
+    clock that runs faster (`mock.time_factor`). read: where its object is, if not in `out`: gives its `data`.
     """
 
     settings: dict[str, object]
@@ -141,6 +142,7 @@ class Daemon:
     log: Path
     process: subprocess.Popen[bytes] = field(init=False)
     dry_run: bool = False
+    read: Callable[[], Mapping[str, str] | None] | None = None
 
     def start(self, **options: Any) -> "Daemon":
         """Start the process; options go to Popen."""
@@ -160,6 +162,8 @@ class Daemon:
 
     def data(self) -> dict[str, str]:
         """`data` of the published object; empty while there is none that can be read."""
+        if self.read is not None:
+            return dict(self.read() or {})
         try:
             data: dict[str, str] = yaml.safe_load(self.object_file.read_text())["data"]
         except (FileNotFoundError, NotADirectoryError, UnicodeDecodeError, yaml.YAMLError):

@@ -1,4 +1,7 @@
-"""An API server for tests that speaks just enough of the ConfigMap protocol, over plain HTTP on 127.0.0.1."""
+"""An API server for tests that speaks the protocol of a few resources over plain HTTP on 127.0.0.1.
+
+For the answers that a healthy server does not give; what a real one gives is tested against a real one.
+"""
 
 import json
 import threading
@@ -10,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-Key = tuple[str, str]
+from kit.fake_store import Key, Store, status_of, target_of
 
 
 @dataclass(frozen=True)
@@ -18,7 +21,8 @@ class Answer:
     """A scripted answer in place of the normal one.
 
     apply: do what was asked before answering. half: announce the whole body, send half of it and hang up. A status
-    of 0 hangs up without any answer. hold: wait for this event first.
+    of 0 hangs up without any answer. hold: wait for this event first. headers: added. text: body as it is.
+    pretend: answer as if it was done, without doing it. method, resource: what it waits for; empty = any.
     """
 
     status: int = 0
@@ -27,6 +31,10 @@ class Answer:
     half: bool = False
     hold: threading.Event | None = None
     method: str = ""
+    resource: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+    text: str = ""
+    pretend: bool = False
 
 
 @dataclass(frozen=True)
@@ -38,31 +46,44 @@ class Request:
     headers: dict[str, str]
     body: Any
 
+    @property
+    def watch(self) -> bool:
+        """It opens a watch."""
+        return "watch=true" in self.path
+
 
 @dataclass
-class FakeApi:
-    """The server's state: objects by namespace and name, scripted answers in order, all requests so far.
+class FakeApi(Store):
+    """The server's state: objects, scripted answers in order, all requests so far.
 
     A scripted answer with a `method` waits for the next request of that method, others for the next of any.
+    `objects` are the ConfigMaps by namespace and name.
     """
 
     url: str = ""
-    objects: dict[Key, dict[str, Any]] = field(default_factory=dict)
     script: deque[Answer] = field(default_factory=deque)
     requests: list[Request] = field(default_factory=list)
     token: str = ""
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    version: int = 100
+
+    @property
+    def objects(self) -> dict[Key, dict[str, Any]]:
+        """The ConfigMaps."""
+        return self.of("configmaps")
 
     @property
     def methods(self) -> list[str]:
-        """Methods of all requests so far, in order."""
-        return [request.method for request in self.requests]
+        """Methods of all requests so far but lists and watches, in order."""
+        return [request.method for request in self.requests if "fieldSelector" not in request.path]
 
-    def put_object(self, obj: dict[str, Any]) -> None:
+    def put_object(self, obj: dict[str, Any], resource: str = "configmaps") -> None:
         """Change an object behind everybody's back, as `kubectl edit` does."""
         with self.lock:
-            self._store((obj["metadata"]["namespace"], obj["metadata"]["name"]), obj)
+            self.store(resource, (obj["metadata"].get("namespace", ""), obj["metadata"]["name"]), obj)
+
+    def delete_object(self, key: Key, resource: str = "configmaps") -> None:
+        """Delete an object behind everybody's back."""
+        with self.lock:
+            self.remove(resource, key)
 
     def kubeconfig(self, folder: Path) -> str:
         """Write a kubeconfig file for this server; returns its path."""
@@ -74,48 +95,19 @@ class FakeApi:
         path.write_text(json.dumps({"apiVersion": "v1", "kind": "Config"} | config), encoding="utf-8")
         return str(path)
 
-    def take_scripted(self, method: str) -> Answer | None:
+    def take_scripted(self, method: str, path: str) -> Answer | None:
         """The scripted answer for this request, if one waits for it."""
+        method = "WATCH" if "watch=true" in path else method
         with self.lock:
             for answer in self.script:
-                if answer.method in ("", method):
+                if answer.method in ("", method) and answer.resource in path:
                     self.script.remove(answer)
                     return answer
         return None
 
     def perform(self, request: Request) -> tuple[int, dict[str, Any]]:
         """What a real server would do; returns status and body."""
-        parts = request.path.split("/")
-        if parts[1:4] != ["api", "v1", "namespaces"] or parts[5] != "configmaps":
-            return 404, _status(404, "the server could not find the requested resource")
-        name = request.body["metadata"]["name"] if request.method == "POST" else parts[6]
-        key = (parts[4], name)
-        with self.lock:
-            present = self.objects.get(key)
-            if request.method == "POST":
-                if present is not None:
-                    return 409, _status(409, f'configmaps "{name}" already exists')
-                if "resourceVersion" in request.body["metadata"]:
-                    return 400, _status(400, "resourceVersion should not be set on objects to be created")
-                return 201, self._store(key, request.body)
-            if present is None:
-                return 404, _status(404, f'configmaps "{name}" not found')
-            if request.method == "GET":
-                return 200, present
-            asked = request.body["metadata"].get("resourceVersion")
-            if asked is not None and asked != present["metadata"]["resourceVersion"]:
-                return 409, _status(409, "the object has been modified")
-            return 200, self._store(key, request.body)
-
-    def _store(self, key: Key, obj: dict[str, Any]) -> dict[str, Any]:
-        self.version += 1
-        stored = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self.version)}}
-        self.objects[key] = stored
-        return stored
-
-
-def _status(code: int, message: str) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code, "message": message}
+        return self.answer(request.method, request.path, request.headers, request.body)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -132,37 +124,72 @@ class _Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(length)) if length else None
         request = Request(self.command, self.path, {name.lower(): value for name, value in self.headers.items()}, body)
         api.requests.append(request)
-        answer = api.take_scripted(request.method)
+        answer = api.take_scripted(request.method, request.path)
         if answer is None:
             authorized = not api.token or self.headers.get("Authorization", "").split(" ")[-1] == api.token
-            self._reply(*(api.perform(request) if authorized else (401, _status(401, "Unauthorized"))))
+            if authorized and request.watch:
+                self._watch(request)
+                return
+            self._reply(*(api.perform(request) if authorized else (401, status_of(401, "Unauthorized"))))
             return
         if answer.hold is not None:
             answer.hold.wait(30)
         status, document = api.perform(request) if answer.apply else (answer.status, {})
+        if answer.pretend:
+            self._reply(200, _with_version(body))
+            return
         if answer.status == 0 and not answer.half:
             self.close_connection = True
             return
         if not answer.apply or answer.status:
-            status, document = answer.status, _status(answer.status, answer.message)
-        self._reply(status, document, answer.half)
+            status, document = answer.status, status_of(answer.status, answer.message)
+        self._reply(status, document, answer.half, answer.headers, answer.text)
 
-    do_GET = do_PUT = do_POST = _handle
+    do_GET = do_PUT = do_POST = do_PATCH = _handle
 
-    def _reply(self, status: int, document: dict[str, Any], half: bool = False) -> None:
-        text = json.dumps(document).encode()
-        self.send_response(status)
+    def _watch(self, request: Request) -> None:
+        """Stream events as chunks until the client goes, the server ends, or the watches are cut."""
+        api = self.server.api
+        self.send_response(200)
         self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(text)))
+        self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        self.wfile.write(text[: len(text) // 2] if half else text)
+        self.close_connection = True
+        for event in api.follow(target_of(request.path)):
+            if event is None:
+                self.wfile.write(b"0\r\n\r\n")
+                return
+            line = event if isinstance(event, bytes) else json.dumps(event).encode() + b"\n"
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
+
+    def _reply(
+        self,
+        status: int,
+        document: dict[str, Any],
+        half: bool = False,
+        headers: dict[str, str] | None = None,
+        text: str = "",
+    ) -> None:
+        body = text.encode() if text else json.dumps(document).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "text/html" if text else "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body[: len(body) // 2] if half else body)
         if half:
             self.close_connection = True
+
+
+def _with_version(obj: dict[str, Any]) -> dict[str, Any]:
+    return {**obj, "metadata": {**obj["metadata"], "resourceVersion": "never-stored"}}
 
 
 class _Server(ThreadingHTTPServer):
     api: FakeApi
     daemon_threads = True
+    block_on_close = False
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that went away is part of the tests."""
@@ -178,5 +205,6 @@ def fake_api() -> Iterator[FakeApi]:
         try:
             yield server.api
         finally:
+            server.api.end_watches()
             server.shutdown()
             thread.join()

@@ -114,6 +114,18 @@ class TestProbes:
             found = json.loads(get(port, "/state")[1])
             assert (found["product"], found["chips"]) == (None, [])
 
+    def test_a_second_daemon_of_the_node_waits_and_says_so(self, server: MockServer, tmp_path: Path, port: int) -> None:
+        lock = tmp_path / "lock"
+        (tmp_path / "second").mkdir()
+        with daemon_on(server, tmp_path, daemon__lock=lock) as first:
+            first.wait(lambda _: True)
+            with daemon_on(server, tmp_path / "second", daemon__lock=lock, http__port=port) as second:
+                wait_until(lambda: "\nlock: waits for the end of another daemon" in get(port, "/readyz")[1])
+                assert get(port, "/healthz") == (200, "ok\n")
+                assert not second.object_file.exists()
+                assert first.stop() == 0
+                wait_until(lambda: get(port, "/readyz") == (200, "ok\n"))
+
     def test_a_port_in_use_stops_nothing_else(self, server: MockServer, tmp_path: Path) -> None:
         with (
             socket.create_server(("127.0.0.1", 0)) as other,

@@ -103,15 +103,16 @@ def test_codes_without_end_do_not_make_metrics_without_end(bench: Bench) -> None
 def test_a_loop_without_work_beats_and_a_stuck_one_does_not(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(core_loop, "BEAT_PERIOD_S", 0.01)
     bench.core.submit([])  # wakes it from a wait that was begun before
-    first = bench.core.beat_s
-    wait_until(lambda: bench.core.beat_s > first + 0.05, "several beats without an observation")
+    first = wait_until(lambda: bench.core.beat_s)
+    wait_until(lambda: (bench.core.beat_s or 0) > first + 0.05, "several beats without an observation")
     bench.gate.clear()
     bench.see_a_faulty_chip()  # the loop stays in this step until the gate opens
     stuck = bench.core.beat_s
+    assert stuck is not None
     bench.thread.join(0.2)
     assert bench.core.beat_s == stuck
     bench.gate.set()
-    wait_until(lambda: bench.core.beat_s > stuck)
+    wait_until(lambda: (bench.core.beat_s or 0) > stuck)
 
 
 def test_the_limit_of_health_spares_a_loop_that_only_waits() -> None:

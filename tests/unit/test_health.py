@@ -61,6 +61,10 @@ class TestReadiness:
             (replace(READY, complete=False, unasked=3), ["chips: 3 of 8 not asked yet"]),
             (replace(READY, acknowledged=False), ["publish: not acknowledged yet"]),
             (
+                replace(READY, acknowledged=False, other_writer="device-plugin"),
+                ["publish: waits for the end of another writer of the object: device-plugin"],
+            ),
+            (
                 replace(READY, said={"writer": "another writer is seen", "lock": "another daemon has the lock"}),
                 ["lock: another daemon has the lock", "writer: another writer is seen"],
             ),

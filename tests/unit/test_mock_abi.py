@@ -138,6 +138,24 @@ def test_super_pod_identity():
     assert pod[4] == 3
 
 
+def test_facts_of_a_chip_can_be_described_and_changed():
+    own = ChipSpec(1, product_type="Atlas 300V")
+    abi = Abi(profile="310p", aicore_count=10, per_chip=(own,))
+    assert struct.unpack_from("<I", abi.call("dcmi_get_device_chip_info", 0, 0)[1][0], 96) == (10,)
+    types = [abi.call("dcmi_get_product_type", 0, device, 65)[1][0].rstrip(b"\0") for device in (0, 1)]
+    assert types == [b"Atlas 300I Duo", b"Atlas 300V"]
+    abi = Abi(profile="a2", hbm_mb=65536)
+    assert struct.unpack_from("<Q", abi.call("dcmi_get_device_hbm_info", 2, 0)[1][0]) == (65536,)
+    abi.node.set_address(2, "10.20.0.3")
+    assert abi.call("dcmi_get_device_ip", 2, 0, 1, 0, 0)[1][0][:4] == bytes([10, 20, 0, 3])
+    abi.node.set_address(2, "fd00::3")
+    assert abi.call("dcmi_get_device_ip", 2, 0, 1, 0, 0)[0] == -8023
+    assert abi.call("dcmi_get_device_ip", 2, 0, 1, 0, 1)[1][0][:16] == b"\xfd" + bytes(14) + b"\x03"
+    abi.node.set_address(2, "")
+    assert [abi.call("dcmi_get_device_ip", 2, 0, 1, 0, family)[0] for family in (0, 1)] == [-8023, -8023]
+    assert abi.call("dcmi_get_device_gateway", 2, 0, 1, 0)[0] == -8023
+
+
 def test_peer_status():
     abi = Abi(profile="a3")
     assert abi.words("dcmi_get_spod_node_status", 0, 0, 62980097) == (0,)

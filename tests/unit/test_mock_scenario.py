@@ -22,6 +22,7 @@ timeline:
   - {at_s: 6.0, do: return, card: 5}
   - {at_s: 7.0, do: notice, chip: 0, code: "80C98006"}
   - {at_s: 8.0, do: gateway, chip: 1, value: 2}
+  - {at_s: 8.2, do: address, chip: 6, ip: 10.20.0.7}
   - {at_s: 8.5, do: link, chip: 2, state: down}
   - {at_s: 9.0, do: hang, function: dcmi_get_device_health, chip: 4, seconds: 30}
   - {at_s: 9.5, do: fail, function: dcmi_get_device_errorcode_v2, chip: 4, code: -8005, times: 3}
@@ -36,7 +37,7 @@ def test_the_example_uses_every_action():
     assert scenario.node == NodeSpec(profile="a2", recovery_lag_ms=300, board_id=0x30)
     assert {entry.bound.action.name for entry in scenario.timeline} == set(ACTIONS)
     assert [entry.at_s for entry in scenario.timeline][:3] == [1.0, 4.0, 5.0]
-    assert [entry.line for entry in scenario.timeline] == list(range(3, 15))
+    assert [entry.line for entry in scenario.timeline] == list(range(3, 16))
 
 
 def test_a_timeline_does_what_it_says():
@@ -50,6 +51,7 @@ def test_a_timeline_does_what_it_says():
     told = [(event.logic_id, event.code, event.assertion) for event in heard]
     assert told == [(3, 0x80E18005, 1), (3, 0x80E18005, 0), (0, 0x80C98006, 2), (2, 0x81078603, 1)]
     assert node.network_health(1) == (0, 2)
+    assert str(node.chips[6].ip) == "10.20.0.7"
     assert node.disturbance("dcmi_get_device_health", 4).hang_s == 30
     assert [node.error_codes(4)[0] for _ in range(4)] == [-8005, -8005, -8005, 0]
     assert node.storms[0].total == 10_000

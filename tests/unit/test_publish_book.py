@@ -300,3 +300,12 @@ class BookMachine(RuleBasedStateMachine):
 
 TestBookMachine = BookMachine.TestCase
 TestBookMachine.settings = any_pace
+
+
+def test_a_target_that_wants_to_be_left_alone_is_and_a_tenth_longer_at_random() -> None:
+    ledger = book()
+    ledger.desire(1, "a")
+    ledger.begin(START)
+    delay_ms = ledger.failed(START, 60_000)
+    assert 60_000 <= delay_ms <= 66_000
+    assert ledger.wait_ms(START) == delay_ms

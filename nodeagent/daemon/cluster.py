@@ -1,0 +1,84 @@
+"""What the daemon has of a cluster: one client, the target of its objects, and a watch for each object it follows."""
+
+from collections.abc import Callable
+from typing import Any
+
+from nodeagent.cluster.client import ApiClient
+from nodeagent.cluster.followed import FollowedObject
+from nodeagent.cluster.watch import Follower, Selection, Watch, named
+from nodeagent.core.telemetry import Metrics
+from nodeagent.daemon.supervisor import Loop
+from nodeagent.publish.kubernetes import KubernetesTarget
+from nodeagent.sources.pods import field_selector
+
+
+def pods_of(node_name: str) -> Selection:
+    """The pods of a node that have not ended; their metadata is enough."""
+    return Selection("pods", "pods", field_selector(node_name), metadata_only=True)
+
+
+class OwnObject:
+    """Follows our own object, so that an operator's edit is seen within a moment (decision 19).
+
+    look: wakes the publisher.
+    """
+
+    def __init__(self, target: KubernetesTarget, key: tuple[str, str], look: Callable[[], None]) -> None:
+        self._target = target
+        self._key = key
+        self._look = look
+
+    def listed(self, objects: list[dict[str, Any]]) -> None:
+        """The object as it is, or none."""
+        self._tell(objects[0] if objects else None)
+
+    def changed(self, kind: str, obj: dict[str, Any]) -> None:
+        """A new version, ours or somebody else's, or its end."""
+        self._tell(None if kind == "DELETED" else obj)
+
+    def trouble(self, sentence: str, hint: str, forbidden: bool) -> None:
+        """Without the watch an edit is seen at our next write."""
+        if sentence:
+            self._target.deaf()
+
+    def _tell(self, obj: dict[str, Any] | None) -> None:
+        self._target.heard(*self._key, obj)
+        self._look()
+
+
+class Cluster:
+    """The parts that speak to one API server. kubeconfig: path; empty = the service account of the pod."""
+
+    def __init__(self, kubeconfig: str, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self.client = ApiClient(kubeconfig or None, metrics)
+        self.target = KubernetesTarget(self.client, on_lag=self._lagging)
+        self._watches: list[Watch] = []
+        self._own: Watch | None = None
+
+    def follow_own(self, key: tuple[str, str], look: Callable[[], None]) -> None:
+        """Watch the object that we write."""
+        self._own = self._add(named("configmaps", "device_info", *key), OwnObject(self.target, key, look))
+
+    def follow_rules(self, key: tuple[str, str], on_change: Callable[[], None]) -> FollowedObject:
+        """Watch the ConfigMap with tables and rules; readable from what this returns."""
+        followed = FollowedObject(on_change)
+        self._add(named("configmaps", "rules", *key), followed)
+        return followed
+
+    def follow(self, selection: Selection, follower: Follower) -> None:
+        """Watch a few objects."""
+        self._add(selection, follower)
+
+    def loops(self) -> list[Loop]:
+        """All watches, to be supervised."""
+        return [Loop(watch.name, watch.run, watch.stop) for watch in self._watches]
+
+    def _add(self, selection: Selection, follower: Follower) -> Watch:
+        watch = Watch(self.client, selection, follower, self._metrics)
+        self._watches.append(watch)
+        return watch
+
+    def _lagging(self) -> None:
+        if self._own is not None:
+            self._own.interrupt()

@@ -1,0 +1,127 @@
+"""Who else writes our object. Pure (decision 22).
+
+Upstream's device plugin writes the same object, and the last writer wins. So before our first write we look who wrote
+the object lately; an operator who edits a field with kubectl is no such writer.
+"""
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from nodeagent.core.instant import Instant
+from nodeagent.render.device_info import DESCRIPTION, DESCRIPTION_KEY, DEVICE_KEY, KEYS, LABELS, SHADOW_LABELS
+from nodeagent.render.reading import published_update_time
+
+OURS = "nodeagent"
+RECENT_MS = 15 * 60 * 1000
+"""A writer whose last write is older than this has gone (decision 22); upstream writes every five minutes."""
+_PEOPLE = "kubectl"
+
+
+@dataclass(frozen=True, slots=True)
+class OtherWriter:
+    """A program that wrote `DeviceInfoCfg` of our object. at_ms: its last write, Unix milliseconds."""
+
+    name: str
+    at_ms: int
+
+
+def other_writer(obj: Mapping[str, object], now_ms: int) -> OtherWriter | None:
+    """The latest other program that wrote the object within RECENT_MS before now_ms; None when there is none.
+
+    By `managedFields`; where the server does not keep them, by a text that is not ours with a recent `UpdateTime`.
+    """
+    metadata = obj.get("metadata")
+    entries = metadata.get("managedFields") if isinstance(metadata, dict) else None
+    if isinstance(entries, list) and entries:
+        found = [writer for entry in entries if (writer := _writer(entry)) is not None]
+    else:
+        found = _by_content(obj)
+    recent = [writer for writer in found if abs(now_ms - writer.at_ms) <= RECENT_MS]
+    return max(recent, key=lambda writer: writer.at_ms, default=None)
+
+
+def _writer(entry: object) -> OtherWriter | None:
+    if not isinstance(entry, dict):
+        return None
+    manager, fields, at = entry.get("manager"), entry.get("fieldsV1"), entry.get("time")
+    if not isinstance(manager, str) or manager == OURS or manager.startswith(_PEOPLE) or not isinstance(at, str):
+        return None
+    data = fields.get("f:data") if isinstance(fields, dict) else None
+    if not isinstance(data, dict) or f"f:{DEVICE_KEY}" not in data:
+        return None
+    with contextlib.suppress(ValueError):
+        return OtherWriter(manager, int(datetime.fromisoformat(at.replace("Z", "+00:00")).timestamp() * 1000))
+    return None
+
+
+def _by_content(obj: Mapping[str, object]) -> list[OtherWriter]:
+    data = obj.get("data")
+    if not isinstance(data, dict) or DEVICE_KEY not in data:
+        return []
+    description = data.get(DESCRIPTION_KEY)
+    if isinstance(description, str) and description.startswith(DESCRIPTION):
+        return []
+    return [OtherWriter("another program", published_update_time(data) * 1000)]
+
+
+class WriterGuard:
+    """Whether we may begin to write. overwrite: the site said in words that the other one does not matter."""
+
+    def __init__(self, overwrite: bool) -> None:
+        self._overwrite = overwrite
+        self._until_ms = 0
+        self._began = False
+        self.writer: OtherWriter | None = None
+
+    def look(self, obj: Mapping[str, object], now: Instant) -> bool:
+        """Take in an object as the server has it. True when it shows another writer that was not known before."""
+        before = self.writer
+        self.writer = other_writer(obj, now.wall_ms)
+        if self.writer is None:
+            self._until_ms = 0
+            return False
+        if not self._began and not self._overwrite:
+            self._until_ms = now.mono_ms + RECENT_MS - (now.wall_ms - self.writer.at_ms)
+        return before is None or before.name != self.writer.name
+
+    def current(self, now: Instant) -> OtherWriter | None:
+        """The other writer, as long as its last write is recent."""
+        if self.writer is not None and now.wall_ms - self.writer.at_ms > RECENT_MS:
+            self.writer = None
+        return self.writer
+
+    def wait_ms(self, now: Instant) -> int:
+        """Milliseconds until we may write, 0 = now."""
+        wait_ms = max(0, self._until_ms - now.mono_ms)
+        if wait_ms == 0 and self._until_ms:
+            self._until_ms, self.writer = 0, None
+        return wait_ms
+
+    def begin(self) -> None:
+        """We write: from now on another writer is told, and does not stop us."""
+        self._began = True
+
+
+def foreign_parts(obj: Mapping[str, object], shadow: bool = False) -> list[str]:
+    """What somebody put on our object that our next write removes: labels, annotations, owners, data keys.
+
+    One phrase each, sorted, names only.
+    """
+    metadata = obj.get("metadata")
+    parts: list[str] = []
+    if isinstance(metadata, dict):
+        ours = SHADOW_LABELS if shadow else LABELS
+        parts += [f"label {name}" for name in _names(metadata.get("labels")) if name not in ours]
+        parts += [f"annotation {name}" for name in _names(metadata.get("annotations"))]
+        owners = metadata.get("ownerReferences")
+        if isinstance(owners, list):
+            parts += [f"owner {o.get('kind')}/{o.get('name')}" for o in owners if isinstance(o, dict)]
+    parts += [f"key {name}" for name in _names(obj.get("data")) if name not in KEYS]
+    parts += [f"binary key {name}" for name in _names(obj.get("binaryData"))]
+    return sorted(parts)
+
+
+def _names(mapping: object) -> list[str]:
+    return [str(name) for name in mapping] if isinstance(mapping, dict) else []

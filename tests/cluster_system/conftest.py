@@ -1,0 +1,56 @@
+"""One control plane for all tests of this folder. They carry the marker `cluster`, and run by `make test-cluster`."""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kit.cluster import Cluster
+from kit.tcp_proxy import TcpProxy
+
+_numbers = itertools.count(1)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is here, before pytest looks at marks: none of it may slip into `make test`."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.cluster)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_http_proxy() -> Iterator[None]:
+    """Loopback is reached directly, whatever this machine's settings for HTTP proxies are."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("NO_PROXY", "no_proxy"):
+            patch.setenv(name, "127.0.0.1")
+        yield
+
+
+@pytest.fixture(scope="session")
+def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """The control plane of this run, for fixtures that outlive a test; tests take `cluster`."""
+    with Cluster(tmp_path_factory.mktemp("control-plane")) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(control_plane: Cluster) -> Iterator[Cluster]:
+    """The control plane. What a test makes in it stays; an API server that it stopped is started again."""
+    yield control_plane
+    if not control_plane.api_server.running:
+        control_plane.api_server.start()
+
+
+@pytest.fixture
+def node() -> str:
+    """A node name that no other test of this run has, since all share one control plane."""
+    return f"worker-{next(_numbers)}"
+
+
+@pytest.fixture
+def proxy(cluster: Cluster) -> Iterator[TcpProxy]:
+    """A proxy in front of the API server."""
+    with TcpProxy(cluster.port) as proxy:
+        yield proxy

@@ -1,0 +1,57 @@
+"""The daemon as a process, a mock node beneath it and a real API server above it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from kit.cluster import Cluster
+from kit.cluster_daemon import daemon_in
+
+from nodeagent.mock.client import MockControl
+from nodeagent.mock.launch import MockServer
+from nodeagent.render.device_info import fingerprint
+from nodeagent.render.reading import parse_device_info
+
+X = "80E18005"
+
+
+@pytest.fixture
+def server() -> Iterator[MockServer]:
+    with MockServer.start("a2") as server:
+        yield server
+
+
+@pytest.fixture
+def control(server: MockServer) -> Iterator[MockControl]:
+    with server.control() as control:
+        yield control
+
+
+def test_a_fault_is_seen_with_kubectl(
+    cluster: Cluster, server: MockServer, control: MockControl, tmp_path: Path, node: str
+) -> None:
+    with daemon_in(cluster, server, tmp_path, node) as daemon:
+        daemon.wait(lambda p: p.faults == ())
+        control.raise_fault(3, X)
+        daemon.wait_for_faults({("Ascend910-3", X): "RestartNPU"})
+        seen = cluster.kubectl("get", "cm", "-n", "kube-system", f"mindx-dl-deviceinfo-{node}", "-o", "yaml")
+    found = yaml.safe_load(seen.stdout)
+    assert found["metadata"]["labels"] == {"mx-consumer-cim": "true"}
+    parsed = parse_device_info(found["data"])
+    assert parsed.unhealthy == ("Ascend910-3",)
+    assert [(f.device, f.code_text, f.level.text) for f in parsed.faults] == [("Ascend910-3", X, "RestartNPU")]
+
+
+def test_kill_9_and_restart_end_in_the_same_object(
+    cluster: Cluster, server: MockServer, control: MockControl, tmp_path: Path, node: str
+) -> None:
+    with daemon_in(cluster, server, tmp_path, node) as daemon:
+        control.raise_fault(1, X)
+        before = daemon.wait_for_faults({("Ascend910-1", X): "RestartNPU"})
+        data = daemon.data()
+        daemon.kill()
+        daemon.start()
+        after = daemon.wait(lambda p: p.update_time_s > before.update_time_s)
+        assert fingerprint(daemon.data()) == fingerprint(data)
+        assert after.faults == before.faults
