@@ -182,10 +182,10 @@ class Daemon:
 
         Waits while another daemon of this node runs; false when `stopping` was set meanwhile.
         """
-        if self._http is not None:
-            self._supervisor.start(Loop("http", self._http.run, self._http.stop))
         self.conditions.hold("restore", "the last published object is not read yet")
         self.conditions.hold("lock", "waits for the end of another daemon of this node")
+        if self._http is not None:
+            self._supervisor.start(Loop("http", self._http.run, self._http.stop))
         if not self._lock.acquire(self._stopping):
             return False
         self.conditions.clear("lock")
