@@ -41,6 +41,7 @@ check: build ## linter, types, layers, C warnings, sanitizers, generated documen
 	mypy
 	lint-imports --no-cache
 	@nodeagent config docs | diff - docs/configuration.md || { echo "docs/configuration.md is old: make docs"; exit 1; }
+	@python tools/monitoring/generate.py --check
 	@nodeagent table lint fault_codes/chip.yaml fault_codes/link.yaml fault_codes/rules.yaml
 	tools/sanitize.sh
 
@@ -52,6 +53,7 @@ bench: build ## print latencies, costs and footprint
 
 docs: build ## write the generated pages
 	nodeagent config docs > docs/configuration.md
+	python tools/monitoring/generate.py
 
 clean: ## remove everything that was made
 	rm -rf $(VENV) build tests/cluster/.bin .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

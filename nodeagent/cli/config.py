@@ -56,11 +56,17 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def run_check(arguments: argparse.Namespace) -> int:
     """Load the file alone; the node name is only checked when the file sets one."""
+    from nodeagent.daemon.http_api import place_of
+
     settings = load_settings(read_text(arguments.file, error=SettingsError), arguments.file, {})
     if settings.node.name:
         check_node_name(settings.node.name)
     if settings.publish.target == "directory" and not settings.publish.directory:
         raise SettingsError(f"{arguments.file}: publish.target is directory, but publish.directory is empty")
+    try:
+        place_of(settings.http.address, settings.http.port)
+    except SettingsError as error:
+        raise SettingsError(f"{arguments.file}: {error.sentence}", error.hint) from None
     print(f"{arguments.file}: fine")
     return 0
 
@@ -88,4 +94,4 @@ def run_docs(_: argparse.Namespace) -> int:
 def _yaml(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    return f"{value:g}" if isinstance(value, float) else f'"{value}"'
+    return f"{value:g}" if isinstance(value, int | float) else f'"{value}"'

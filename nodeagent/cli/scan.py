@@ -4,24 +4,31 @@ import argparse
 import contextlib
 import json
 import sys
+from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 from nodeagent.cli.common import add_settings_flags, pretended, settings_of
 from nodeagent.cli.flags import add_output_flag
-from nodeagent.core.model import ChipView, FaultView, device_name
+from nodeagent.core.settings import Settings
 from nodeagent.daemon.build import configuration, connect_dcmi
-from nodeagent.daemon.oneshot import Look, look
+from nodeagent.daemon.oneshot import look
+from nodeagent.daemon.socket_api import NoDaemonError, ask
 from nodeagent.drivers.host import Reaper
-from nodeagent.policy.table import FaultTable
+from nodeagent.policy.listing import LibraryFacts, node_json
 
 HEALTHY, FAULTS, UNKNOWN = 0, 1, 2
 
 _EPILOG = """\
+Asks the running daemon, which knows since when things are so and disturbs no driver. Where none listens, with
+--once and with --dry-run it opens the driver library and asks the chips itself.
+
 Exit codes: 0 every chip answered and none has a fault, 1 at least one fault, 2 could not tell (a chip or the
 library gave no answer).
 
 examples:
   nodeagent scan
+  nodeagent scan --once
   nodeagent scan --dry-run --node a3
   nodeagent scan --output json | jq '.chips[] | select(.healthy | not)'
 """
@@ -32,10 +39,11 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser = subparsers.add_parser(
         "scan",
         help="look at all chips once",
-        description="Ask the driver once for the faults of every chip and print them. Needs no cluster.",
+        description="Print the faults of every chip, as the daemon or the driver tells them. Needs no cluster.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--once", action="store_true", help="ask the driver library itself, not the running daemon")
     add_settings_flags(parser)
     add_output_flag(parser)
     parser.set_defaults(run=run)
@@ -44,20 +52,34 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def run(arguments: argparse.Namespace) -> int:
     """Print the result; returns the exit code of the epilog."""
     settings = settings_of(arguments)
+    found = None if arguments.dry_run or arguments.once else _from_daemon(settings)
+    if found is None:
+        found = _from_library(settings, dry_run=arguments.dry_run)
+    print(json.dumps(found, ensure_ascii=False, indent=2) if arguments.output == "json" else as_text(found))
+    if any(chip["faults"] for chip in found["chips"]):
+        return FAULTS
+    sure = found["product"] is not None and not found["problems"] and all(chip["answered"] for chip in found["chips"])
+    return HEALTHY if sure else UNKNOWN
+
+
+def _from_daemon(settings: Settings) -> dict[str, Any] | None:
+    """What the running daemon knows; None when none listens. Raises SocketError when one does not answer."""
+    if not settings.daemon.socket:
+        return None
+    try:
+        found: dict[str, Any] = ask(Path(settings.daemon.socket), ask="state")
+    except NoDaemonError:
+        return None
+    return found
+
+
+def _from_library(settings: Settings, *, dry_run: bool) -> dict[str, Any]:
     config, _ = configuration(settings)
-    table = config.table
     with contextlib.ExitStack() as stack:
-        if arguments.dry_run:
+        if dry_run:
             settings = stack.enter_context(pretended(settings))
         found = look(connect_dcmi(settings, Reaper()), config, _progress)
-    print(
-        json.dumps(as_json(found, table), ensure_ascii=False, indent=2)
-        if arguments.output == "json"
-        else as_text(found, table)
-    )
-    if any(chip.faults for chip in found.view.chips):
-        return FAULTS
-    return UNKNOWN if found.silent or found.problems else HEALTHY
+    return node_json(found.state, config, LibraryFacts(found.library, found.problems), "library")
 
 
 def _progress(text: str) -> None:
@@ -66,75 +88,51 @@ def _progress(text: str) -> None:
         print(f"\r\033[K{text} ...", end="\r", file=sys.stderr, flush=True)
 
 
-def as_json(found: Look, table: FaultTable) -> dict[str, Any]:
-    """The result for machines."""
-    product = found.view.product
-    return {
-        "product": {
-            "family": product.family.value,
-            "chip_name": product.chip_name,
-            "driver_version": product.driver_version,
-            "generation": product.generation,
-            "library": found.library,
-        },
-        "chips": [_chip_json(chip, found, table) for chip in found.view.chips],
-        "problems": list(found.problems),
-    }
-
-
-def _chip_json(chip: ChipView, found: Look, table: FaultTable) -> dict[str, Any]:
-    names = chip.chip
-    return {
-        "name": device_name(found.view.product.family, names.physical_id),
-        "logic_id": names.logic_id,
-        "physical_id": names.physical_id,
-        "card_id": names.card_id,
-        "device_id": names.device_id,
-        "answered": names.logic_id not in found.silent,
-        "why_silent": found.silent.get(names.logic_id),
-        "healthy": chip.healthy,
-        "network_healthy": chip.network_healthy,
-        "suppressed": list(chip.suppressed),
-        "level": max(chip.chip_level, chip.network_level).text,
-        "faults": [
-            {"code": f.text, "name": _name(f, table), "level": f.level.text, "plane": f.plane.value, "known": f.known}
-            for f in chip.faults
-        ],
-    }
-
-
-def as_text(found: Look, table: FaultTable) -> str:
+def as_text(found: dict[str, Any]) -> str:
     """The result for people: one line a chip, further lines for its faults."""
-    view = found.view
     rows = [("CHIP", "PHY", "CARD", "NAME", "HEALTH", "LEVEL", "FAULTS")]
-    for chip in view.chips:
-        ids = chip.chip
-        place = f"{ids.card_id}/{ids.device_id}" if ids.card_id >= 0 else "-"
-        start = (str(ids.logic_id), str(ids.physical_id), place, device_name(view.product.family, ids.physical_id))
-        if ids.logic_id in found.silent:
-            rows.append((*start, "unknown", "-", found.silent[ids.logic_id]))
-            continue
-        level = max(chip.chip_level, chip.network_level).text
-        lines = [f"{f.text} {f.level.text}: {_name(f, table)}" for f in chip.faults]
-        lines = [*lines, *(f"suppressed: {text}" for text in chip.suppressed)] or ["-"]
-        rows.append((*start, _health(chip), level, lines[0]))
-        rows += [("", "", "", "", "", "", line) for line in lines[1:]]
+    for chip in found["chips"]:
+        place = f"{chip['card_id']}/{chip['device_id']}" if chip["card_id"] >= 0 else "-"
+        start = (str(chip["logic_id"]), str(chip["physical_id"]), place, chip["name"])
+        lines = [_fault(f) for f in chip["faults"]] + [f"suppressed: {text}" for text in chip["suppressed"]]
+        if chip["answered"]:
+            rows.append((*start, _health(chip), chip["level"], lines[0] if lines else "-"))
+            lines = lines[1:]
+        else:
+            rows.append((*start, "unknown", "-", chip["why_silent"] + _since(chip["silent_since_ms"])))
+            lines = [f"before that: {line}" for line in lines]
+        rows += [("", "", "", "", "", "", line) for line in lines]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
     shown = [
         "  ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[-1]]).rstrip() for row in rows
     ]
-    product = view.product
-    driver = product.driver_version or "unknown"
-    head = f"{product.family.value}, chip {product.chip_name}, driver {driver}, {found.library}"
-    return "\n".join([head, *shown, *(f"not identified: {p}" for p in found.problems)])
+    return "\n".join([_head(found), *shown, *_problems(found)])
 
 
-def _health(chip: ChipView) -> str:
-    if not chip.healthy:
+def _head(found: dict[str, Any]) -> str:
+    product, who = found["product"], ", as the daemon knows it" if found["source"] == "daemon" else ""
+    if product is None:
+        return f"the driver has not listed its chips yet{who}"
+    driver, library = product["driver_version"] or "unknown", product["library"] or "no library open"
+    return f"{product['family']}, chip {product['chip_name']}, driver {driver}, {library}{who}"
+
+
+def _problems(found: dict[str, Any]) -> list[str]:
+    is_open = found["product"] is not None and found["product"]["library"]
+    return [f"{'not identified' if is_open else 'no library is open'}: {problem}" for problem in found["problems"]]
+
+
+def _fault(fault: dict[str, Any]) -> str:
+    return f"{fault['code']} {fault['level']}: {fault['name']}{_since(fault['since_ms'])}"
+
+
+def _since(unix_ms: int | None) -> str:
+    if unix_ms is None:
+        return ""
+    return datetime.fromtimestamp(unix_ms / 1000, timezone.utc).strftime(", since %Y-%m-%d %H:%M:%S UTC")
+
+
+def _health(chip: dict[str, Any]) -> str:
+    if not chip["healthy"]:
         return "unhealthy"
-    return "healthy" if chip.network_healthy else "net-unhealthy"
-
-
-def _name(fault: FaultView, table: FaultTable) -> str:
-    record = table.lookup(fault.code)
-    return record.name_en if record is not None else "not in the fault table"
+    return "healthy" if chip["network_healthy"] else "net-unhealthy"

@@ -197,7 +197,20 @@ class DaemonSettings:
         "/run/nodeagent/nodeagent.lock",
         "Lock file: a second daemon of this node waits until the first has ended. Empty: none.",
     )
-    socket: str = setting("/run/nodeagent/nodeagent.sock", "UNIX socket for `why` and `table diff`. Empty: none.")
+    socket: str = setting(
+        "/run/nodeagent/nodeagent.sock", "UNIX socket for `why`, `scan` and `table diff`. Empty: none."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class HttpSettings:
+    """The HTTP endpoint: /healthz, /readyz, /metrics, and on a loopback address /state (docs/monitoring.md)."""
+
+    address: str = setting(
+        "127.0.0.1",
+        "IP address to listen at, also IPv6. `::` is every address of both kinds, `0.0.0.0` every IPv4 one.",
+    )
+    port: int = setting(11256, "TCP port; 0: no endpoint.", low=0, high=65535)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,4 +248,5 @@ class Settings:
     cluster: ClusterSettings = ClusterSettings()
     node_object: NodeObjectSettings = NodeObjectSettings()
     daemon: DaemonSettings = DaemonSettings()
+    http: HttpSettings = HttpSettings()
     mock: MockSettings = MockSettings()

@@ -42,7 +42,7 @@ def _row(described: Field) -> str:
     default = described.default
     if isinstance(default, bool):
         shown = str(default).lower()
-    elif isinstance(default, float):
+    elif isinstance(default, int | float):
         shown = f"{default:g}"
     else:
         shown = default or "(empty)"

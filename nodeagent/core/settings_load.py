@@ -155,11 +155,12 @@ def _from_text(described: Field, text: str, place: str) -> Any:
     value: Any = text
     if described.kind is bool:
         value = _bool(described, text, place)
-    elif described.kind is float:
+    elif described.kind in (int, float):
         try:
-            value = float(text)
+            value = described.kind(text)
         except ValueError:
-            raise SettingsError(f"{place}: {described.path} must be a number, not {text!r}") from None
+            what = "a number" if described.kind is float else "a whole number"
+            raise SettingsError(f"{place}: {described.path} must be {what}, not {text!r}") from None
         _check_range(described, value, place)
     choices = described.facts["choices"]
     if choices and value not in choices:

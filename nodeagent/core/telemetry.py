@@ -62,7 +62,7 @@ class EventSink(Protocol):
 class Metrics(Protocol):
     """Named numbers. Names and help texts are declared in nodeagent.daemon.metrics."""
 
-    def count(self, name: str, amount: int = 1, **labels: str) -> None:
+    def count(self, name: str, amount: float = 1, **labels: str) -> None:
         """Add to a counter."""
 
     def set(self, name: str, value: float, **labels: str) -> None:
@@ -78,7 +78,7 @@ class NullTelemetry:
     def emit(self, event: Event) -> None:
         """Forget the Event."""
 
-    def count(self, name: str, amount: int = 1, **labels: str) -> None:
+    def count(self, name: str, amount: float = 1, **labels: str) -> None:
         """Forget the count."""
 
     def set(self, name: str, value: float, **labels: str) -> None:

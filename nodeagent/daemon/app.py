@@ -15,6 +15,7 @@ from nodeagent.daemon.build import (
     configuration_places,
     connect_dcmi,
     connect_gateway,
+    http_endpoint,
     link_times,
     link_tool,
     local_target,
@@ -22,12 +23,14 @@ from nodeagent.daemon.build import (
 )
 from nodeagent.daemon.cluster import Cluster, pods_of
 from nodeagent.daemon.core_loop import CoreLoop
+from nodeagent.daemon.health import Conditions
 from nodeagent.daemon.lock import NodeLock
 from nodeagent.daemon.logs import LogEvents
 from nodeagent.daemon.metrics import Registry
 from nodeagent.daemon.release import DriverRelease
 from nodeagent.daemon.socket_api import SocketApi
 from nodeagent.daemon.state_file import STALE_S, StateFile
+from nodeagent.daemon.status import Status
 from nodeagent.daemon.supervisor import Loop, Supervisor
 from nodeagent.drivers.chips import Connect
 from nodeagent.drivers.host import Reaper
@@ -85,6 +88,7 @@ class Daemon:
         self._clock = clock
         self._reaper, self._gateway_reaper = Reaper(), Reaper()
         self._supervisor = Supervisor(self.metrics)
+        self.conditions = Conditions()
         self._stopping = stopping or threading.Event()
         self._publisher_started = False
         own = settings.daemon
@@ -168,9 +172,13 @@ class Daemon:
             if settings.cluster.pods:
                 self._pods = PodSource(clock, self.core.submit, self.metrics)
                 self._cluster.follow(pods_of(settings.node.name), self._pods)
-        self._socket = SocketApi(Path(own.socket), self.core, clock) if own.socket else None
+        self._status = Status(
+            self.core, self._source, self._links, self.publisher, self._supervisor, self.conditions, self.metrics
+        )
+        self._socket = SocketApi(Path(own.socket), self.core, clock, self._status.state) if own.socket else None
         if self._socket is not None:
             self._socket.register("release", self.release.answer)
+        self._http = http_endpoint(settings, self._status.pages(), self.metrics)
 
     @property
     def where(self) -> str:
@@ -197,8 +205,13 @@ class Daemon:
 
         Waits while another daemon of this node runs; false when `stopping` was set meanwhile.
         """
+        self.conditions.hold("restore", "the last published object is not read yet")
+        self.conditions.hold("lock", "waits for the end of another daemon of this node")
+        if self._http is not None:
+            self._supervisor.start(Loop("http", self._http.run, self._http.stop))
         if not self._lock.acquire(self._stopping):
             return False
+        self.conditions.clear("lock")
         self._supervisor.start(Loop("core", self.core.run, self.core.stop))
         self._supervisor.start(Loop("configuration", self._configuration.run, self._configuration.stop))
         for loop in self._cluster.loops() if self._cluster is not None else []:
@@ -251,6 +264,7 @@ class Daemon:
             except ReadBackError as error:
                 if failures == 0:
                     log.warning("last published object cannot be read, nothing is published before: %s", error)
+                self.conditions.hold("restore", f"the last published object cannot be read: {error.sentence}")
                 pause_s = READ_BACK_PAUSES_S[min(failures, len(READ_BACK_PAUSES_S) - 1)]
                 failures += 1
                 self._stopping.wait(pause_s)
@@ -261,6 +275,7 @@ class Daemon:
             if self._pods is not None and not self._pods.wait_first(FIRST_PODS_S):
                 log.warning("pods of this node are not known yet, chips count as unused until they are")
             self.core.submit([self._carried(found)])
+            self.conditions.clear("restore")
             return
 
     def _carried(self, found: ReadBack) -> CarriedOver:
@@ -306,4 +321,5 @@ class Daemon:
 
     def _report(self) -> None:
         while not self._stopping.wait(METRICS_PERIOD_S):
+            self._status.measure()
             log.info("metrics %s", self.metrics.summary())

@@ -4,10 +4,12 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nodeagent.core.errors import SettingsError, TableError
 from nodeagent.core.files import read_text
 from nodeagent.core.settings import Settings
+from nodeagent.core.telemetry import Metrics
 from nodeagent.drivers.chips import ChipDriver, Connect, DcmiSettings, DriverNews, HostedChips
 from nodeagent.drivers.gateway import ConnectGateway, HostedGateway
 from nodeagent.drivers.hccn import HccnTool, tool_path
@@ -23,6 +25,10 @@ from nodeagent.publish.targets import Target
 from nodeagent.sources.config_documents import shipped
 from nodeagent.sources.configuration import ConfigPlaces
 from nodeagent.sources.link_plan import LinkTimes
+
+if TYPE_CHECKING:
+    from nodeagent.daemon.http_api import HttpApi
+    from nodeagent.daemon.status import Pages
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
@@ -120,6 +126,15 @@ def configuration_places(settings: Settings) -> ConfigPlaces:
         Path(faults.config_dir) if faults.config_dir else None,
         config_map,
     )
+
+
+def http_endpoint(settings: Settings, pages: "Pages", metrics: Metrics) -> "HttpApi | None":
+    """The HTTP endpoint, if there is to be one. Raises SettingsError for an address that is none."""
+    if not settings.http.port:
+        return None
+    from nodeagent.daemon.http_api import HttpApi, place_of
+
+    return HttpApi(place_of(settings.http.address, settings.http.port), pages, metrics)
 
 
 def book_parameters(settings: Settings) -> BookParameters:

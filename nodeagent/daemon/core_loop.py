@@ -13,10 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from nodeagent.core.clock import Clock, SystemClock, monotonic_s
 from nodeagent.core.instant import Instant
 from nodeagent.core.levels import Level, Plane
-from nodeagent.core.model import NodeView
+from nodeagent.core.model import NodeView, device_name
 from nodeagent.core.observation import Acknowledged, CarriedOver, ManualField, Observation
 from nodeagent.core.telemetry import EventSink, Metrics
 from nodeagent.daemon.announce import Names, events_of
+from nodeagent.daemon.latency import FaultLatencies
 from nodeagent.policy.engine import Step, reconfigure, step
 from nodeagent.policy.memory import remember
 from nodeagent.policy.restore import absent_memory
@@ -28,6 +29,8 @@ log = logging.getLogger("nodeagent.core")
 INBOX_BATCHES = 256
 MAX_BATCH = 10_000
 SAVE_PERIOD_S = 60.0
+BEAT_PERIOD_S = 10.0
+"""The loop passes at least this often, so that one that is stuck can be told from one without work."""
 MAX_LABELS = 256
 
 _COUNTED = {
@@ -74,6 +77,8 @@ class CoreLoop:
         self._edits: deque[tuple[frozenset[int], int]] = deque()
         self._ack_waits = threading.Event()
         self._stopping = threading.Event()
+        self._latencies = FaultLatencies(clock, metrics)
+        self._beat_s: float | None = None
         self._state = NodeState()
         self._wake_at_ms: int | None = None
 
@@ -83,6 +88,7 @@ class CoreLoop:
 
     def acknowledge(self, generation: int, _at: Instant) -> None:
         """A target has the content of this view; never blocks."""
+        self._latencies.acknowledged(generation)
         self._acknowledged = max(self._acknowledged, generation)
         self._ack_waits.set()
         self._poke()
@@ -107,6 +113,16 @@ class CoreLoop:
         """The present state; never changed by anybody."""
         return self._state
 
+    @property
+    def beat_s(self) -> float | None:
+        """Monotonic second of the last pass; None before the first, which waits for the lock of the node."""
+        return self._beat_s
+
+    @property
+    def waiting(self) -> int:
+        """Batches in the inbox."""
+        return self._inbox.qsize()
+
     def stop(self) -> None:
         """Make `run` return."""
         self._stopping.set()
@@ -120,6 +136,7 @@ class CoreLoop:
     def run(self) -> None:
         """Step whenever there is something to take in, until `stop`."""
         while not self._stopping.is_set():
+            self._beat_s = monotonic_s()
             batch = self._gather()
             now = self._clock.now()
             if self._next_configs:
@@ -153,8 +170,8 @@ class CoreLoop:
 
     def _timeout_s(self) -> float:
         if self._wake_at_ms is None:
-            return SAVE_PERIOD_S
-        return min(SAVE_PERIOD_S, self._clock.real_s((self._wake_at_ms - self._clock.now().mono_ms) / 1000))
+            return BEAT_PERIOD_S
+        return min(BEAT_PERIOD_S, self._clock.real_s((self._wake_at_ms - self._clock.now().mono_ms) / 1000))
 
     def _step(self, batch: list[Observation], now: Instant) -> None:
         started_s = monotonic_s()
@@ -172,6 +189,7 @@ class CoreLoop:
         self._state = result.state
         self._wake_at_ms = result.wake_at_mono_ms
         self._remember()
+        self._latencies.seen(batch, result)  # before the view goes out, since its acknowledgement comes from elsewhere
         if result.view is not None:
             self._on_view(result.view)
             self._measure(result.view)
@@ -222,3 +240,11 @@ class CoreLoop:
         self._metrics.set("chips_silent", sum(c.silent_since_ms is not None for c in view.chips))
         self._metrics.set("chips_unhealthy", sum(not c.healthy for c in view.chips), plane=Plane.CHIP.value)
         self._metrics.set("chips_unhealthy", sum(not c.network_healthy for c in view.chips), plane=Plane.NETWORK.value)
+        for each in view.chips:
+            names = {
+                "chip": str(each.chip.logic_id),
+                "device": device_name(view.product.family, each.chip.physical_id),
+            }
+            self._metrics.set("chip_unhealthy", not each.healthy, plane=Plane.CHIP.value, **names)
+            self._metrics.set("chip_unhealthy", not each.network_healthy, plane=Plane.NETWORK.value, **names)
+            self._metrics.set("chip_silent", each.silent_since_ms is not None, **names)

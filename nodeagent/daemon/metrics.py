@@ -1,14 +1,17 @@
 """Every metric of the daemon, declared once with kind, labels and help, and the registry that holds their values.
 
-The HTTP endpoint will print them; until then they show in the log (`summary`).
+`/metrics` prints them with the prefix `nodeagent_` (nodeagent.daemon.exposition); the log shows them now and then
+(`summary`).
 """
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0)
-"""Upper bounds of the latency histograms, seconds."""
+"""Upper bounds of a histogram's buckets, seconds, where its declaration names none."""
+_CALL_BUCKETS_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1.0, 5.0, 30.0, 120.0)
+_FAULT_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 2.5, 5.0, 30.0, 300.0, 1800.0)
 
 
 class Kind(Enum):
@@ -21,11 +24,12 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """One metric: kind, label names in order, one sentence."""
+    """One metric: kind, one sentence, label names in order; for a histogram the upper bounds of its buckets."""
 
     kind: Kind
     help: str
     labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = BUCKETS_S
 
 
 _C, _G, _H = Kind.COUNTER, Kind.GAUGE, Kind.HISTOGRAM
@@ -37,7 +41,10 @@ DECLARED: dict[str, Declaration] = {
         _C, "Requests to the API server by object, verb and status (`none` = no answer).", ("object", "verb", "code")
     ),
     "api_response_bytes_total": Declaration(_C, "Bytes of answers from the API server.", ("object",)),
+    "build_info": Declaration(_G, "1, with the version of nodeagent.", ("version",)),
     "chip_last_answer_seconds": Declaration(_G, "Unix time of the last successful full query of a chip.", ("chip",)),
+    "chip_silent": Declaration(_G, "1 while a chip gives no usable answer.", ("chip", "device")),
+    "chip_unhealthy": Declaration(_G, "1 while a chip must be avoided on a plane.", ("chip", "device", "plane")),
     "chips": Declaration(_G, "Chips of the node."),
     "chips_in_use": Declaration(_G, "Chips that pods of this node use."),
     "chips_silent": Declaration(_G, "Chips that give no usable answer."),
@@ -49,8 +56,13 @@ DECLARED: dict[str, Declaration] = {
     "configuration_version_info": Declaration(_G, "1 for the tables and rules in force, 0 for former.", ("version",)),
     "core_loop_batch": Declaration(_G, "Observations taken in by the last step."),
     "core_step_seconds": Declaration(_H, "Duration of one policy step."),
+    "cpu_seconds_total": Declaration(_C, "Processor time of the daemon and of its children.", ("process",)),
     "discarded_events_total": Declaration(_C, "Events that do not apply to this product."),
     "driver_calls_total": Declaration(_C, "Driver calls by name and kind of answer.", ("call", "result")),
+    "driver_call_seconds": Declaration(
+        _H, "Duration of driver calls, those without an answer included.", ("call",), _CALL_BUCKETS_S
+    ),
+    "driver_deadlines_missed_total": Declaration(_C, "Driver calls that did not return in time.", ("call",)),
     "driver_events_total": Declaration(_C, "Fault events taken from the driver."),
     "driver_release_end_timestamp_seconds": Declaration(_G, "Unix time at which a driver release ends; 0 without one."),
     "driver_released": Declaration(_G, "1 while the driver is released for an upgrade and nothing new is seen."),
@@ -58,16 +70,22 @@ DECLARED: dict[str, Declaration] = {
     "driver_sessions_lost_total": Declaration(_C, "Driver hosts that hung or ended."),
     "driver_subscribed": Declaration(_G, "1 while fault events are subscribed."),
     "events_total": Declaration(_C, "Events told to people, by reason.", ("reason",)),
+    "fault_acknowledged_seconds": Declaration(
+        _H, "From the driver's stamp of a fault to the acknowledged write that shows it.", (), _FAULT_BUCKETS_S
+    ),
     "faults": Declaration(_G, "Active fault codes by level.", ("level",)),
     "gateway_calls_total": Declaration(_C, "Gateway samples by kind of answer.", ("result",)),
     "gateway_sessions_lost_total": Declaration(_C, "Gateway driver hosts that hung or ended."),
     "gateway_unsupported_chips": Declaration(_G, "Chips that are not asked because they have no gateway detection."),
+    "http_listening": Declaration(_G, "1 while the HTTP endpoint listens, 0 while its port cannot be had."),
+    "http_requests_total": Declaration(_C, "Answered HTTP requests by status code.", ("code",)),
     "link_queries_total": Declaration(_C, "Questions to hccn_tool by result.", ("result",)),
     "links_bad": Declaration(_G, "Chips whose link is bad by event, query or gateway."),
     "faults_suppressed": Declaration(_G, "Present fault codes that the site does not want reported."),
     "loop_restarts_total": Declaration(_C, "Restarts of a supervised loop after an unforeseen error.", ("loop",)),
     "node_object_synced": Declaration(_G, "1 while the node object has our labels and annotations."),
     "notices_dropped_total": Declaration(_C, "Once-only codes that no target acknowledged in time."),
+    "process_start_time_seconds": Declaration(_G, "Unix time at which the daemon was started."),
     "publish_foreign_changes_total": Declaration(_C, "Changes of our object by somebody else.", ("object",)),
     "publish_other_writer": Declaration(_G, "1 while somebody else writes our object.", ("object",)),
     "publish_last_success_timestamp_seconds": Declaration(_G, "Unix time of the last acknowledged write.", ("object",)),
@@ -76,6 +94,12 @@ DECLARED: dict[str, Declaration] = {
     "publish_loop_errors_total": Declaration(_C, "Unforeseen errors of the publisher.", ("object",)),
     "publish_refused_total": Declaration(_C, "Objects that the contract self-check refused to send.", ("object",)),
     "publish_writes_total": Declaration(_C, "Writes by object and result.", ("object", "result")),
+    "queue_depth": Declaration(_G, "Messages that wait in a queue.", ("queue",)),
+    "ready": Declaration(_G, "1 when /readyz says so: every chip was asked and the result is published."),
+    "resident_memory_bytes": Declaration(_G, "Resident memory of the daemon and of its children.", ("process",)),
+    "source_last_success_timestamp_seconds": Declaration(
+        _G, "Unix time at which a source last learned something.", ("source",)
+    ),
     "state_file_errors_total": Declaration(_C, "Failed reads and writes of the state file."),
     "watch_restarts_total": Declaration(
         _C, "Watches begun anew: ended by the server, broken, gone (410), refused, no_answer.", ("object", "why")
@@ -95,6 +119,16 @@ class Histogram:
 
 
 Labels = tuple[tuple[str, str], ...]
+"""Names and values of labels, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One metric with the values it has now, by labels; a histogram's are in `histograms`."""
+
+    declared: Declaration
+    values: dict[Labels, float] = field(default_factory=dict)
+    histograms: dict[Labels, Histogram] = field(default_factory=dict)
 
 
 class Registry:
@@ -105,7 +139,7 @@ class Registry:
         self._values: dict[tuple[str, Labels], float] = {}
         self._histograms: dict[tuple[str, Labels], Histogram] = {}
 
-    def count(self, name: str, amount: int = 1, **labels: str) -> None:
+    def count(self, name: str, amount: float = 1, **labels: str) -> None:
         """Add to a counter."""
         key = _key(name, labels, Kind.COUNTER)
         with self._lock:
@@ -121,8 +155,9 @@ class Registry:
         """Add a sample to a histogram."""
         key = _key(name, labels, Kind.HISTOGRAM)
         with self._lock:
-            histogram = self._histograms.setdefault(key, Histogram([0] * (len(BUCKETS_S) + 1)))
-            slot = next((i for i, bound in enumerate(BUCKETS_S) if value <= bound), len(BUCKETS_S))
+            bounds = DECLARED[name].buckets
+            histogram = self._histograms.setdefault(key, Histogram([0] * (len(bounds) + 1)))
+            slot = next((i for i, bound in enumerate(bounds) if value <= bound), len(bounds))
             histogram.buckets[slot] += 1
             histogram.total += value
             histogram.count += 1
@@ -131,6 +166,16 @@ class Registry:
         """Present value of a counter or gauge; 0 when it was never touched."""
         with self._lock:
             return self._values.get((name, tuple(sorted(labels.items()))), 0)
+
+    def families(self) -> dict[str, Family]:
+        """What there is now of every declared metric, by name in alphabetical order; a copy."""
+        found = {name: Family(DECLARED[name]) for name in sorted(DECLARED)}
+        with self._lock:
+            for (name, labels), value in self._values.items():
+                found[name].values[labels] = value
+            for (name, labels), histogram in self._histograms.items():
+                found[name].histograms[labels] = replace(histogram, buckets=list(histogram.buckets))
+        return found
 
     def summary(self) -> str:
         """All values that are not zero, as `name{label=value}=number`, for one log line."""

@@ -1,4 +1,4 @@
-"""Questions to the running daemon over a UNIX socket: one JSON line in, one JSON line out (`why`, `table diff`).
+"""Questions to the running daemon over a UNIX socket (`why`, `scan`, `table diff`): one JSON line in, one out.
 
 Reads the core loop's present state, which nobody changes; so an answer never waits for the loop.
 """
@@ -32,17 +32,25 @@ class SocketError(NodeAgentError):
     code = "NA602"
 
 
-class SocketApi:
-    """The listening end. path: of the socket; its folder is made when missing."""
+class NoDaemonError(SocketError):
+    """Nobody listens at the socket: no daemon runs here, or it runs without one."""
 
-    def __init__(self, path: Path, core: CoreLoop, clock: Clock) -> None:
+
+class SocketApi:
+    """The listening end. path: of the socket; its folder is made when missing. state: answers `state`."""
+
+    def __init__(self, path: Path, core: CoreLoop, clock: Clock, state: Callable[[], Any] = dict) -> None:
         self._path = path
         self._core = core
         self._clock = clock
         self._listener: socket.socket | None = None
         self._stopping = threading.Event()
         self._slots = threading.BoundedSemaphore(MAX_CLIENTS)
-        self._answers: dict[str, Callable[[dict[str, Any]], Any]] = {"why": self._why, "chips": self._chips}
+        self._answers: dict[str, Callable[[dict[str, Any]], Any]] = {
+            "why": self._why,
+            "chips": self._chips,
+            "state": lambda _: state(),
+        }
 
     def register(self, question: str, answer: Callable[[dict[str, Any]], Any]) -> None:
         """Answer one more question. answer: from the request to JSON; never raises, and does not wait."""
@@ -126,7 +134,8 @@ class SocketApi:
 
 
 def ask(path: Path, **question: Any) -> Any:
-    """Ask the daemon at a socket. Raises SocketError with what to do when it does not answer."""
+    """Ask the daemon at a socket. Raises SocketError with what to do when it does not answer, NoDaemonError when
+    there is nobody to answer."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.settimeout(CLIENT_TIMEOUT_S)
@@ -137,7 +146,8 @@ def ask(path: Path, **question: Any) -> Any:
     except (OSError, ValueError) as error:
         hint = "is the daemon running? name its socket with --set daemon.socket=PATH, or use --dry-run"
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise SocketError(f"no daemon answers at {path}: {reason}", hint) from error
+        nobody = isinstance(error, FileNotFoundError | NotADirectoryError | ConnectionRefusedError)
+        raise (NoDaemonError if nobody else SocketError)(f"no daemon answers at {path}: {reason}", hint) from error
     if not isinstance(reply, dict) or not reply.get("ok"):
         raise SocketError(f"the daemon at {path} does not know this question", "are both of the same version?")
     return reply["answer"]

@@ -44,6 +44,12 @@ class Supervisor:
             thread.join(timeout_s)
         return [loop.name for loop, thread in self._loops if thread.is_alive()]
 
+    def dead(self) -> list[str]:
+        """Loops whose thread has ended although nobody asked for it; a loop that waits for its restart has one."""
+        if self._stopping.is_set():
+            return []
+        return [loop.name for loop, thread in list(self._loops) if thread.ident is not None and not thread.is_alive()]
+
     def _keep(self, loop: Loop) -> None:
         restarts = 0
         while not self._stopping.is_set():

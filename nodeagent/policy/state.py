@@ -89,7 +89,7 @@ class ChipState:
 
     touched: code -> mono_ms of its last event, so that an older query answer does not contradict it.
     answered: when the first full query of this process run began that succeeded, None = not yet.
-    silent_since: no usable answer since then.
+    silent_since: no usable answer since then. silent_why: the last reason, one sentence.
     recalled: began with what the state file remembered.
     held: facts that an association rule keeps back. associated: codes that such a rule dropped and the driver may
     still list. triggers: last occurrence of the code that others are associated with. bonding_down, ub_down: number
@@ -103,6 +103,7 @@ class ChipState:
     answered: Instant | None = None
     recalled: bool = False
     silent_since: Instant | None = None
+    silent_why: str = ""
     reasons: dict[Why, Instant] = field(default_factory=dict)
     frequency: dict[int, FrequencyState] = field(default_factory=dict)
     duration: dict[int, DurationState] = field(default_factory=dict)

@@ -254,6 +254,7 @@ class Work:
 
     def _silent(self, fact: ChipSilent) -> None:
         chip = self.writable(fact.logic_id)
+        chip.silent_why = fact.why
         if chip.silent_since is None:
             chip.silent_since = fact.at
             self._tell(ChangeKind.SILENT, fact.at, fact.logic_id, None, fact.why)

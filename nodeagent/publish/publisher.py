@@ -187,6 +187,11 @@ class Publisher:
             self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
+    @property
+    def dead(self) -> bool:
+        """The thread was started and has ended, although nobody stopped it."""
+        return self._thread.ident is not None and not self._thread.is_alive() and not self._stopping
+
     def status(self) -> PublisherStatus:
         """How publishing stands; from any thread."""
         return self._status

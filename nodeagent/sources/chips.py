@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from nodeagent.core.clock import Clock
+from nodeagent.core.clock import Clock, monotonic_s
 from nodeagent.core.errors import HostError, NodeAgentError
 from nodeagent.core.instant import Instant
 from nodeagent.core.model import ChipId
@@ -22,6 +22,7 @@ from nodeagent.core.telemetry import Event, EventReason, EventSink, Metrics
 from nodeagent.drivers.answers import ALREADY_SUBSCRIBED, AnswerError, AnswerKind, result_label
 from nodeagent.drivers.chips import ChipDriver, CodesAnswer, Connect, DriverNews, Opened
 from nodeagent.drivers.host import HostGoneError, HostStuckError
+from nodeagent.policy.listing import LibraryFacts
 from nodeagent.sources.fact_plan import FactPlan
 from nodeagent.sources.gate import Gate
 from nodeagent.sources.plan import ChipPlan, ChipTimes, Job, JobKind, Outcome
@@ -120,6 +121,17 @@ class ChipSource:
         self._probing = False
         self._stopping = threading.Event()
         self._said: dict[str, str] = {}
+        self._library = LibraryFacts()
+
+    @property
+    def library(self) -> LibraryFacts:
+        """The library in use, or why there is none; from any thread."""
+        return self._library
+
+    @property
+    def waiting(self) -> int:
+        """News and answers in the inbox."""
+        return self._inbox.qsize()
 
     def run(self) -> None:
         """Work until `stop`; the supervisor calls this again should it ever raise."""
@@ -283,6 +295,7 @@ class ChipSource:
     def _lose(self, why: str, now: Instant) -> None:
         """The session is of no more use for calls; its events are welcome until the next one has subscribed."""
         self._metrics.count("driver_sessions_lost_total")
+        self._library = LibraryFacts("", (why,))
         self._say(EventReason.DRIVER_LOST, why, warning=True)
         self._replace(None)
         self._plan.on_session_lost(now)
@@ -301,6 +314,8 @@ class ChipSource:
     def _on_result(self, result: _Result, now: Instant) -> None:
         kind, error = result.job.kind, result.error
         self._metrics.count("driver_calls_total", call=kind.value, result=result_label(error))
+        if error is None:
+            self._metrics.set("source_last_success_timestamp_seconds", now.wall_ms / 1000, source="chips")
         if kind is JobKind.OPEN:
             self._on_open_result(result, now)
             return
@@ -339,6 +354,8 @@ class ChipSource:
     def _on_open_result(self, result: _Result, now: Instant) -> None:
         if result.error is not None:
             self._plan.on_open_failed(now)
+            if self._session is None:
+                self._library = LibraryFacts("", (result.error.sentence,))
             self._say(EventReason.DRIVER_LOST, str(result.error), warning=True)
             return
         opened = result.value
@@ -346,6 +363,7 @@ class ChipSource:
         self._replace(result.session)
         assert result.session.driver is not None
         self._gate.leave(result.session.driver)
+        self._library = LibraryFacts(opened.library, opened.problems)
         self._tell(self._plan.on_opened(opened.inventory, now))
         self._facts.on_opened(opened.inventory, now)
         if opened.problems:
@@ -387,13 +405,17 @@ class ChipSource:
 
     def _make_calls(self, tasks: _Tasks) -> None:
         while (task := tasks.get()) is not None:
-            asked = self._clock.now()
+            asked, started_s = self._clock.now(), monotonic_s()
             try:
                 result = self._call(task, asked)
             except Exception as error:  # border of a thread: without a result no call would be made ever again
                 log.exception("unforeseen error of a driver call call=%s", task.job.kind.value)
                 failure = HostError(f"unforeseen {type(error).__name__}: {error}")
                 result = _Result(task.job, task.session or _Session(), asked, error=failure)
+            call = task.job.kind.value
+            self._metrics.observe("driver_call_seconds", monotonic_s() - started_s, call=call)
+            if isinstance(result.error, HostStuckError):
+                self._metrics.count("driver_deadlines_missed_total", call=call)
             self._inbox.put(_Brought(tasks, result))
 
     def _call(self, task: _Task, asked: Instant) -> _Result:

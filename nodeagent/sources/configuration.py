@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from nodeagent.core.clock import monotonic_s
+from nodeagent.core.clock import SystemClock, monotonic_s
 from nodeagent.core.errors import ForbiddenError, NotAskedError, ReadBackError
 from nodeagent.core.telemetry import Event, EventReason, EventSink, Metrics
 from nodeagent.policy.configuration import (
@@ -140,8 +140,12 @@ class ConfigSource:
         if content != self._judged:
             self._judged = content
             self._judge()
+        known = self._reader is None or self._map_known
+        if known and (self._folders() or self._reader is not None) and not any(self._troubles.values()):
+            now_s = SystemClock().now().wall_ms / 1000
+            self._metrics.set("source_last_success_timestamp_seconds", now_s, source="configuration")
         self._looked.set()
-        if self._reader is None or self._map_known:
+        if known:
             self._known.set()
 
     # -- reading ------------------------------------------------------------------

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from nodeagent.core.clock import Clock
+from nodeagent.core.clock import Clock, monotonic_s
 from nodeagent.core.errors import HostError, NodeAgentError
 from nodeagent.core.instant import Instant
 from nodeagent.core.model import ChipId
@@ -54,7 +54,7 @@ Tasks = queue.SimpleQueue[Task | None]
 class Sampled:
     """A gateway call came back. session: None = none could be opened. opened: it is a new one.
 
-    asked: the moment before the call. value: 0..127, None with an error.
+    asked: the moment before the call. took_s: real seconds. value: 0..127, None with an error.
     """
 
     origin: Tasks
@@ -64,6 +64,7 @@ class Sampled:
     opened: bool
     value: int | None = None
     error: NodeAgentError | None = None
+    took_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,20 +86,21 @@ def make_gateway_calls(
     A session that it opens has entered the gate; the taker of the result lets it leave.
     """
     while (task := tasks.get()) is not None:
-        asked, session = clock.now(), task.session
+        asked, started_s, session = clock.now(), monotonic_s(), task.session
         value: int | None = None
         error: NodeAgentError | None = None
         try:
             if session is None:
                 session = _opened(connect, gate)
-                asked = clock.now()
+                asked, started_s = clock.now(), monotonic_s()
             value = session.network_health(task.chip)
         except NodeAgentError as problem:
             error = problem
         except Exception as problem:  # border of a thread: without a result no call would be made ever again
             log.exception("unforeseen error of a gateway call")
             error = HostError(f"unforeseen {type(problem).__name__}: {problem}")
-        put(Sampled(tasks, task.chip, asked, session, task.session is None, value, error))
+        took_s = monotonic_s() - started_s
+        put(Sampled(tasks, task.chip, asked, session, task.session is None, value, error, took_s))
 
 
 def ask_tool(tasks: Tasks, tool: LinkTool, clock: Clock, put: Callable[[Sampled | Told], None]) -> None:

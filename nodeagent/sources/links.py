@@ -79,6 +79,11 @@ class LinkSource:
         """Take observations of the chip source; waits while the inbox is full. From any one thread."""
         self._inbox.put(_Seen(observations))
 
+    @property
+    def waiting(self) -> int:
+        """Observations and answers in the inbox."""
+        return self._inbox.qsize()
+
     def run(self) -> None:
         """Work until `stop`; the supervisor calls this again should it ever raise."""
         self._questions = queue.SimpleQueue()
@@ -223,6 +228,9 @@ class LinkSource:
             self._gateway.on_opened(now)
             self._well("session", "gateways are asked again")
         self._metrics.count("gateway_calls_total", result=result_label(error))
+        self._metrics.observe("driver_call_seconds", sample.took_s, call="gateway")
+        if isinstance(error, HostStuckError):
+            self._metrics.count("driver_deadlines_missed_total", call="gateway")
         if isinstance(error, HostError):
             self._lose(sample.session, chip, error, now)
         elif isinstance(error, AnswerError) and error.kind is AnswerKind.NOT_SUPPORTED:
@@ -234,6 +242,7 @@ class LinkSource:
                 why = error.sentence if error is not None else f"result {sample.value} is none that is known"
                 self._say(EventReason.GATEWAY_UNKNOWN, f"gateway {chip.logic_id}", why, str(chip))
             else:
+                self._learned(now)
                 self._well(f"gateway {chip.logic_id}", "the gateway detection answers again", str(chip))
             self._tell(self._links.on_gateway(chip.logic_id, bad, sample.asked))
         self._metrics.set("gateway_unsupported_chips", self._gateway.unsupported)
@@ -266,11 +275,15 @@ class LinkSource:
         if told.error is not None:
             self._say(EventReason.LINK_QUERY_FAILED, f"tool {logic_id}", told.error.sentence, str(told.chip))
         else:
+            self._learned(self._clock.now())
             self._well(f"tool {logic_id}", "hccn_tool answers again", str(told.chip))
         if self._links.counting:
             self._tell(self._links.on_ports(logic_id, answer if isinstance(answer, PortCount) else None, told.asked))
         else:
             self._tell(self._links.on_link(logic_id, answer if isinstance(answer, bool) else None, told.asked))
+
+    def _learned(self, now: Instant) -> None:
+        self._metrics.set("source_last_success_timestamp_seconds", now.wall_ms / 1000, source="links")
 
     # -- what people hear: changes, not repetitions (lesson 81) ------------------------
 

@@ -99,9 +99,11 @@ class PodSource:
     def _tell(self) -> None:
         used = frozenset().union(*self._used.values())
         self._metrics.set("chips_in_use", len(used))
+        now = self._clock.now()
+        self._metrics.set("source_last_success_timestamp_seconds", now.wall_ms / 1000, source="pods")
         if used != self._told:
             self._told = used
-            self._emit([ChipsInUse(used, self._clock.now())])
+            self._emit([ChipsInUse(used, now)])
 
 
 def _key(pod: Mapping[str, Any]) -> str:

@@ -124,6 +124,7 @@ def daemon_settings(server: MockServer, out: Path) -> dict[str, object]:
         "chips.health_period_s": "0.5",
         "chips.poll_period_s": "0.5",
         "node.name": NODE,
+        "http.port": 0,
         "daemon.state_dir": out / ".state",
         "daemon.socket": out / ".state" / "socket",
         "daemon.lock": out / ".state" / "lock",

@@ -145,6 +145,14 @@ class TestTarget:
         )
 
 
+class TestHttp:
+    def test_a_name_is_no_address(self, tmp_path: Path) -> None:
+        target = {"publish.target": "directory", "publish.directory": tmp_path, "http.address": "node-1"}
+        done = run_command("run", *flags({"node.name": "a", **target}))
+        assert done.returncode == 2
+        assert "NA101: http.address must be an IP address, not 'node-1'" in done.stderr
+
+
 class TestConfig:
     def test_a_good_file(self, tmp_path: Path) -> None:
         path = tmp_path / "config.yaml"
@@ -154,6 +162,8 @@ class TestConfig:
 
     def test_check_finds_what_a_start_would_find(self, tmp_path: Path) -> None:
         path = tmp_path / "config.yaml"
+        path.write_text("http: {address: localhost}\n")
+        refused(run_command("config", "check", path), str(path), "http.address must be an IP address", "127.0.0.1")
         path.write_text("node: {name: Worker}\n")
         refused(run_command("config", "check", path), "'Worker'")
         path.write_text("publish: {target: directory}\n")
@@ -189,6 +199,7 @@ class TestScan:
             "driver.library": library_dir() / "libdcmi.so",
             "driver.trust_library": "true",
             "mock.socket": server.socket,
+            "daemon.socket": "",
             **{key.replace("__", "."): value for key, value in more.items()},
         }
         return run_command("scan", *flags(settings), *words)
@@ -277,8 +288,9 @@ class TestScan:
         assert "not identified: card 5 does not tell its chips" in done.stdout
 
     def test_no_library(self, tmp_path: Path) -> None:
-        refused(run_command("scan", environ={"LD_LIBRARY_PATH": str(tmp_path)}), "NA301", "libdcmi.so was not found")
-        refused(run_command("scan", *flags({"driver.library": tmp_path / "x.so"})), "NA301", "does not exist")
+        environ = {"LD_LIBRARY_PATH": str(tmp_path), "NODEAGENT_DAEMON_SOCKET": ""}
+        refused(run_command("scan", environ=environ), "NA301", "libdcmi.so was not found")
+        refused(run_command("scan", "--once", *flags({"driver.library": tmp_path / "x.so"})), "NA301", "does not exist")
 
     def test_no_right(self, server: MockServer) -> None:
         with server.control() as control:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 from kit.clock import FakeClock
+from kit.daemon import wait_until
 from kit.engine import config_of
 from kit.rules import DEFAULTS
 
@@ -13,7 +14,9 @@ from nodeagent.core.instant import Instant
 from nodeagent.core.model import ChipId, Family, Inventory, NodeView, Product
 from nodeagent.core.observation import CarriedOver, ChipCodes, FaultOccurred, InventorySeen, SourceComplete
 from nodeagent.core.telemetry import Event
-from nodeagent.daemon.core_loop import MAX_LABELS, CoreLoop
+from nodeagent.daemon import core_loop
+from nodeagent.daemon.core_loop import BEAT_PERIOD_S, MAX_LABELS, CoreLoop
+from nodeagent.daemon.health import BEAT_LIMIT_S
 from nodeagent.daemon.metrics import Registry
 
 LIVENESS_S = 10
@@ -95,3 +98,22 @@ def test_codes_without_end_do_not_make_metrics_without_end(bench: Bench) -> None
     bench.thread.join(LIVENESS_S)
     assert bench.metrics.summary().count("unknown_codes_total") == MAX_LABELS + 1
     assert bench.metrics.value("unknown_codes_total", code="other") >= 5
+
+
+def test_a_loop_without_work_beats_and_a_stuck_one_does_not(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core_loop, "BEAT_PERIOD_S", 0.01)
+    bench.core.submit([])  # wakes it from a wait that was begun before
+    first = wait_until(lambda: bench.core.beat_s)
+    wait_until(lambda: (bench.core.beat_s or 0) > first + 0.05, "several beats without an observation")
+    bench.gate.clear()
+    bench.see_a_faulty_chip()  # the loop stays in this step until the gate opens
+    stuck = bench.core.beat_s
+    assert stuck is not None
+    bench.thread.join(0.2)
+    assert bench.core.beat_s == stuck
+    bench.gate.set()
+    wait_until(lambda: (bench.core.beat_s or 0) > stuck)
+
+
+def test_the_limit_of_health_spares_a_loop_that_only_waits() -> None:
+    assert BEAT_LIMIT_S >= 5 * BEAT_PERIOD_S

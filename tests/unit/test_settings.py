@@ -27,9 +27,9 @@ def another_value(field: Field) -> tuple[str, object]:
     """A value other than the default, as text and as it should arrive."""
     if field.kind is bool:
         return str(not field.default).lower(), not field.default
-    if field.kind is float:
+    if field.kind in (int, float):
         number = field.facts["low"] if field.facts["low"] != field.default else field.facts["high"]
-        return f"{number:g}", float(number)
+        return f"{number:g}", field.kind(number)
     choices = [c for c in field.facts["choices"] if c != field.default]
     return (choices[0], choices[0]) if choices else ("somewhere", "somewhere")
 
@@ -44,8 +44,8 @@ class TestDeclarations:
     @pytest.mark.parametrize("field", FIELDS.values(), ids=list(FIELDS))
     def test_a_field_is_described_and_its_default_is_allowed(self, field: Field) -> None:
         assert field.facts["doc"].endswith(".")
-        assert field.kind in (str, bool, float)
-        if field.kind is float:
+        assert field.kind in (str, bool, int, float)
+        if field.kind in (int, float):
             assert field.facts["low"] <= field.default <= field.facts["high"]
         if field.facts["choices"]:
             assert field.default in field.facts["choices"]
@@ -135,6 +135,15 @@ class TestMistakes:
         area, _, key = path.partition(".")
         error = complaint(f"{area}:\n  {key}: '{text}'\n")
         assert error.sentence == f"config.yaml:2: {path} must be a number, not {text!r}"
+
+    @pytest.mark.parametrize("text", ["soon", "", "80.5", "0x10", "inf"])
+    def test_a_port_is_a_whole_number(self, text: str) -> None:
+        error = complaint(f"http:\n  port: '{text}'\n")
+        assert error.sentence == f"config.yaml:2: http.port must be a whole number, not {text!r}"
+
+    @pytest.mark.parametrize("text", ["-1", "65536"])
+    def test_a_port_beyond_its_bounds(self, text: str) -> None:
+        assert "http.port must be 0..65535, not" in complaint(None, None, f"http.port={text}").sentence
 
     @pytest.mark.parametrize("path", [p for p, f in FIELDS.items() if f.kind is float])
     def test_bounds_belong_to_the_range_and_nothing_beyond_them(self, path: str) -> None:

@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from rig import Inotify, running, wait_for_file
+from rig import Inotify, running, scrape, scraped_port, wait_for_file
 
 from nodeagent.core.instant import Instant
 from nodeagent.core.model import ChipId, Family, Inventory, Product
@@ -134,9 +134,11 @@ def start() -> None:
 
 def footprint() -> None:
     """Memory of all our processes (16 chips) and CPU at rest, publishing to files and to an API server."""
-    with tempfile.TemporaryDirectory() as name, running(Path(name), node="a3") as it:
+    port = scraped_port()
+    with tempfile.TemporaryDirectory() as name, running(Path(name), node="a3", **{"http.port": port}) as it:
         wait_for_file(it.object_file)
         time.sleep(2)
+        scrape(port)
         _memory("memory, target directory    ", it.processes())
         used = sum(sum(p.cpu_times()[:2]) for p in it.processes())
         time.sleep(REST_S)
@@ -155,9 +157,11 @@ def _footprint_kubernetes(folder: Path) -> None:
     try:
         assert server.stdout is not None
         server.stdout.readline()
-        target = {"publish.target": "kubernetes", "publish.kubeconfig": str(folder / "kubeconfig")}
+        port = scraped_port()
+        target = {"publish.target": "kubernetes", "publish.kubeconfig": str(folder / "kubeconfig"), "http.port": port}
         with running(folder, node="a3", **target) as it:
             time.sleep(4)
+            scrape(port)
             _memory("memory, target kubernetes   ", it.processes())
     finally:
         server.terminate()

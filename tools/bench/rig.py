@@ -4,9 +4,11 @@ import contextlib
 import ctypes
 import os
 import select
+import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,6 +87,7 @@ def running(folder: Path, node: str = "a2", **settings: str) -> Iterator[Running
             "node.name": NODE,
             "daemon.state_dir": str(folder / ".state"),
             "daemon.socket": str(folder / ".state" / "socket"),
+            "http.port": "0",
             **settings,
         }
         flags = [part for key, value in every.items() for part in ("--set", f"{key}={value}")]
@@ -96,6 +99,18 @@ def running(folder: Path, node: str = "a2", **settings: str) -> Iterator[Running
         finally:
             process.terminate()
             process.wait(10)
+
+
+def scraped_port() -> str:
+    """A port that is free now, for a daemon that is to be scraped."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return str(probe.getsockname()[1])
+
+
+def scrape(port: str) -> None:
+    """Fetch /metrics as Prometheus does; the first time loads what makes the page."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as page:
+        page.read()
 
 
 def wait_for_file(path: Path, limit_s: float = 30) -> int:

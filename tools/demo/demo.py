@@ -232,6 +232,7 @@ def _command(socket: str, more: dict[str, str]) -> list[str]:
         "daemon.state_dir": OUT / ".state",
         "daemon.socket": OUT / ".state" / "socket",
         "node.name": NODE,
+        "http.port": 0,
         **more,
     }
     program = Path(sys.executable).parent / "nodeagent"
