@@ -39,11 +39,17 @@ def add_settings_flags(parser: argparse.ArgumentParser, *, dry_run: bool = True)
     dry.add_argument("--timeline", metavar="FILE", help="what happens to it, and when (docs/mock.md)")
 
 
+def settings_file(arguments: argparse.Namespace) -> Path | None:
+    """The settings file in use: one that is named, else the usual one if it is there."""
+    if named := arguments.config or os.environ.get("NODEAGENT_CONFIG"):
+        return Path(named)
+    return DEFAULT_CONFIG if DEFAULT_CONFIG.exists() else None
+
+
 def settings_of(arguments: argparse.Namespace) -> Settings:
     """Settings from the file, the environment and the flags. Raises SettingsError."""
-    named = arguments.config or os.environ.get("NODEAGENT_CONFIG")
-    path = Path(named) if named else DEFAULT_CONFIG
-    text = read_text(path, error=SettingsError) if named or path.exists() else None
+    path = settings_file(arguments)
+    text = None if path is None else read_text(path, error=SettingsError)
     overrides = list(arguments.overrides)
     for value, key in (
         (arguments.node_name, "node.name"),

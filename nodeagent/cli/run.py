@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Start the daemon and wait for a signal."""
     settings = settings_of(arguments)
     if arguments.dry_run:
-        settings = _dry_run_defaults(settings)
+        settings = dry_run_defaults(settings)
     check_node_name(settings.node.name, settings.publish.mode == "shadow")
     set_up_logging(settings.log.level, settings.log.format)
     stop = threading.Event()
@@ -85,7 +85,7 @@ def _policy_clock(settings: Settings) -> Clock:
     return AcceleratedClock(mock.time_factor, None, int(mock.time_anchor_s * 1000) or None)
 
 
-def _dry_run_defaults(settings: Settings) -> Settings:
+def dry_run_defaults(settings: Settings) -> Settings:
     """Where nothing else was said: a folder beside us, files of our own in it, a name of its own."""
     publish, node = settings.publish, settings.node
     if not node.name:

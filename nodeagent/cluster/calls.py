@@ -26,6 +26,7 @@ class Call:
     """What is asked. label: the object in metrics, e.g. `device_info`. group: `` = core v1, else `group/version`.
 
     name: empty for a whole collection, as in create, list and watch. content_type: of the body.
+    resource: a plural name, or for what is no resource its path, e.g. `/version`.
     """
 
     verb: str
@@ -47,6 +48,8 @@ class Call:
     @property
     def path(self) -> str:
         """Path and query below the server's address."""
+        if self.resource.startswith("/"):
+            return self.resource
         parts = ["apis", *self.group.split("/")] if self.group else ["api", "v1"]
         if self.namespace:
             parts += ["namespaces", self.namespace]

@@ -6,6 +6,7 @@ whoever asks knows best when to ask again.
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from nodeagent.cluster.access import Access, Way
@@ -20,6 +21,14 @@ MAX_ANSWER_BYTES = 32 * 1024 * 1024
 """No object is larger than 3 MiB; this much is a server gone mad, or something that is no API server."""
 USER_AGENT = "nodeagent"
 """Becomes our manager name in `managedFields` too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the server answered with success. headers: names in any letter case."""
+
+    document: dict[str, Any]
+    headers: Mapping[str, str]
 
 
 class ApiClient:
@@ -48,6 +57,10 @@ class ApiClient:
         Raises RefusalError for a status other than 2xx, NoAnswerError for no answer, half of one, or one that is no
         JSON object. After a NoAnswerError the server may have done what it was asked.
         """
+        return self.ask(call, body).document
+
+    def ask(self, call: Call, body: Mapping[str, object] | None = None) -> Reply:
+        """As `send`, with the headers of the answer."""
         data = None if body is None else json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
         status, headers, answer = self._exchange(call, data)
         try:
@@ -58,7 +71,7 @@ class ApiClient:
             raise self._refusal(call, status, headers, document)
         if not isinstance(document, dict):
             raise NoAnswerError(f"{call} was answered with something that is no object")
-        return document
+        return Reply(document, headers)
 
     def stream(self, call: Call, read_s: float) -> Stream:
         """Open a watch: lines until the server ends it. read_s: longest silence. Raises as `send` does."""

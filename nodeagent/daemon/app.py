@@ -7,6 +7,7 @@ from pathlib import Path
 
 from nodeagent.core.clock import Clock, SystemClock
 from nodeagent.core.errors import ReadBackError
+from nodeagent.core.model import NodeView
 from nodeagent.core.observation import CarriedOver
 from nodeagent.core.settings import Settings
 from nodeagent.daemon.build import (
@@ -28,7 +29,9 @@ from nodeagent.daemon.lock import NodeLock
 from nodeagent.daemon.logs import LogEvents
 from nodeagent.daemon.metrics import Registry
 from nodeagent.daemon.release import DriverRelease
+from nodeagent.daemon.selfcheck.doctor import Doctor
 from nodeagent.daemon.socket_api import SocketApi
+from nodeagent.daemon.start_check import StartCheck
 from nodeagent.daemon.state_file import STALE_S, StateFile
 from nodeagent.daemon.status import Status
 from nodeagent.daemon.supervisor import Loop, Supervisor
@@ -105,7 +108,7 @@ class Daemon:
             clock,
             layers.in_force,
             self._name_of,
-            lambda view: self.publisher.submit(view),
+            self._show,
             self._start_publisher,
             self._state_file.save,
             self._events,
@@ -179,6 +182,8 @@ class Daemon:
         if self._socket is not None:
             self._socket.register("release", self.release.answer)
         self._http = http_endpoint(settings, self._status.pages(), self.metrics)
+        client = None if self._cluster is None else self._cluster.client
+        self._start_check = StartCheck(Doctor(settings, client), self.metrics)
 
     @property
     def where(self) -> str:
@@ -226,11 +231,13 @@ class Daemon:
         if self._socket is not None:
             self._supervisor.start(Loop("socket", self._socket.run, self._socket.stop))
         threading.Thread(target=self._report, name="report", daemon=True).start()
+        threading.Thread(target=self._start_check.run, name="self-check", daemon=True).start()
         return True
 
     def stop(self) -> None:
         """Stop everything within about a second, also while a driver call hangs. Nothing is written or deleted."""
         self._stopping.set()
+        self._start_check.stop()
         late = self._supervisor.stop(STOP_LOOP_S)
         if self._publisher_started and not self.publisher.stop(STOP_PUBLISHER_S):
             late.append("publisher")
@@ -309,6 +316,10 @@ class Daemon:
         hosts = [*self._reaper.pids(), *self._gateway_reaper.pids()]
         tools = [] if self._tool is None else self._tool.pids()
         return [f"driver host with pid {pid}" for pid in hosts] + [f"hccn_tool with pid {pid}" for pid in tools]
+
+    def _show(self, view: NodeView) -> None:
+        self._start_check.seen(view.product)
+        self.publisher.submit(view)
 
     def _name_of(self, code: int) -> str:
         record = self.core.config.table.lookup(code)

@@ -44,7 +44,8 @@ def configuration(settings: Settings) -> tuple[Configuration, tuple[Finding, ...
     return build_configuration(shipped(), site_documents(settings))
 
 
-def _dcmi(settings: Settings) -> DcmiSettings:
+def dcmi_settings(settings: Settings) -> DcmiSettings:
+    """How the DCMI library is found and opened."""
     driver = settings.driver
     return DcmiSettings(
         library=driver.library,
@@ -58,7 +59,7 @@ def _dcmi(settings: Settings) -> DcmiSettings:
 
 def connect_dcmi(settings: Settings, reaper: Reaper) -> Connect:
     """Maker of sessions with DCMI in a driver host."""
-    dcmi = _dcmi(settings)
+    dcmi = dcmi_settings(settings)
 
     def connect(on_news: Callable[[DriverNews], None]) -> ChipDriver:
         return HostedChips("dcmi", dcmi, reaper, on_news)
@@ -70,7 +71,7 @@ def connect_gateway(settings: Settings, reaper: Reaper) -> ConnectGateway | None
     """Maker of sessions for gateway calls, which may hang; None when the gateway is not to be asked."""
     if not settings.links.gateway:
         return None
-    return lambda: HostedGateway(_dcmi(settings), settings.links.gateway_deadline_s, reaper)
+    return lambda: HostedGateway(dcmi_settings(settings), settings.links.gateway_deadline_s, reaper)
 
 
 def link_tool(settings: Settings) -> HccnTool | None:

@@ -83,6 +83,7 @@ DECLARED: dict[str, Declaration] = {
     "links_bad": Declaration(_G, "Chips whose link is bad by event, query or gateway."),
     "faults_suppressed": Declaration(_G, "Present fault codes that the site does not want reported."),
     "loop_restarts_total": Declaration(_C, "Restarts of a supervised loop after an unforeseen error.", ("loop",)),
+    "missing_rights": Declaration(_G, "Rights at the API server that the start-up self-check found missing."),
     "node_object_synced": Declaration(_G, "1 while the node object has our labels and annotations."),
     "notices_dropped_total": Declaration(_C, "Once-only codes that no target acknowledged in time."),
     "process_start_time_seconds": Declaration(_G, "Unix time at which the daemon was started."),

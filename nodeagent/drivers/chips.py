@@ -278,9 +278,13 @@ def open_dcmi(host: DriverHost, settings: DcmiSettings) -> tuple[str, str]:
 
     Raises DriverError, LibraryError or HostError. Takes seconds on real drivers.
     """
-    if settings.library:
-        path = explicit_library(settings.library, trust=settings.trust)
-    else:
-        path = find_library(DCMI_FILE_NAME, os.environ)
+    path = dcmi_path(settings)
     host.call("open", path, deadline_s=settings.init_deadline_s)
     return path, str(host.call("init", settings.generation, deadline_s=settings.init_deadline_s))
+
+
+def dcmi_path(settings: DcmiSettings) -> str:
+    """Where the library lies; its ownership is checked unless the settings trust it. Raises LibraryError."""
+    if settings.library:
+        return explicit_library(settings.library, trust=settings.trust)
+    return find_library(DCMI_FILE_NAME, os.environ)

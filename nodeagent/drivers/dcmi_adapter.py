@@ -33,6 +33,7 @@ class DcmiAdapter:
         """Calls by name; chips are given as (card, device, logic id)."""
         return {
             "open": self.open,
+            "generations": self.generations,
             "init": self.init,
             "version": self.version,
             "cards": self.cards,
@@ -82,6 +83,11 @@ class DcmiAdapter:
                 f"{path} is a library, but not DCMI: it has neither dcmi_init nor dcmiv2_init",
                 "name libdcmi.so of the Ascend driver in driver.library",
             )
+
+    def generations(self) -> list[str]:
+        """v1, v2: those whose symbols the loaded library has. Which one works, only `init` can tell."""
+        symbols = (("v1", b"dcmi_init"), ("v2", b"dcmiv2_init"))
+        return [generation for generation, symbol in symbols if lib.na_dcmi_has(symbol)]
 
     def init(self, wanted: str) -> str:
         """Initialise the first generation that accepts; wanted: auto, v1 or v2. The generation in use comes back.

@@ -1,0 +1,1 @@
+"""The self-check: is everything there that a daemon of this node needs? Facts at the edge, verdicts pure."""

@@ -1,0 +1,96 @@
+"""Every right that the settings need at the API server, and what is said of those that are missing. Pure.
+
+`needed_rights` is the one list: whoever adds a request to the daemon adds its right here, and the manifests are tested
+against it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nodeagent.core.errors import NodeAgentError
+from nodeagent.core.settings import Settings
+from nodeagent.daemon.selfcheck.check import Check, fail, ok, warn
+from nodeagent.render.device_info import NAMESPACE, object_name
+
+NAME = "rights"
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """One verb on one resource, in the words of RBAC. group: empty = core. namespace: empty = the whole cluster.
+
+    name: of the one object that is meant, empty = every object of the resource.
+    """
+
+    verb: str
+    resource: str
+    namespace: str = ""
+    name: str = ""
+    group: str = ""
+    subresource: str = ""
+
+    @property
+    def rbac_resource(self) -> str:
+        """`nodes/status` and the like."""
+        return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+
+    def review(self) -> dict[str, object]:
+        """A SelfSubjectAccessReview that asks for this right."""
+        wanted = {
+            "verb": self.verb,
+            "group": self.group,
+            "resource": self.resource,
+            "subresource": self.subresource,
+            "namespace": self.namespace,
+            "name": self.name,
+        }
+        return {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": {key: value for key, value in wanted.items() if value}},
+        }
+
+
+def needed_rights(settings: Settings) -> tuple[Right, ...]:
+    """The rights of a daemon with these settings; none when it does not publish to a cluster.
+
+    A list or watch by `metadata.name` is granted by a rule with `resourceNames`; a create never is, because the name
+    is not known when the right is judged.
+    """
+    if settings.publish.target != "kubernetes":
+        return ()
+    own = object_name(settings.node.name, settings.publish.mode == "shadow")
+    rights = [Right("create", "configmaps", NAMESPACE)]
+    rights += [Right(verb, "configmaps", NAMESPACE, own) for verb in ("get", "update", "list", "watch")]
+    if settings.faults.config_map:
+        namespace, _, name = settings.faults.config_map.partition("/")
+        rights += [Right(verb, "configmaps", namespace, name) for verb in ("get", "list", "watch")]
+    if settings.cluster.pods:
+        rights += [Right(verb, "pods") for verb in ("list", "watch")]
+    return tuple(rights)
+
+
+def rbac_rules(rights: Sequence[Right]) -> list[str]:
+    """Rules that grant these rights, one line each, ready for `rules:` of the Role or ClusterRole that it names."""
+    verbs: dict[tuple[str, str, str, str], list[str]] = {}
+    for right in rights:
+        verbs.setdefault((right.namespace, right.group, right.rbac_resource, right.name), []).append(right.verb)
+    return [_rule(*key, found) for key, found in verbs.items()]
+
+
+def check_rights(needed: Sequence[Right], denied: Sequence[Right] | NodeAgentError) -> Check:
+    """denied: those of `needed` that the API server does not grant, or why it could not be asked."""
+    if isinstance(denied, NodeAgentError):
+        return warn(NAME, f"the API server does not say what we may do: {denied.sentence}", denied.hint)
+    if not denied:
+        return ok(NAME, f"all {len(needed)} rights are granted")
+    lines = [f"{len(denied)} of {len(needed)} rights are missing", *rbac_rules(denied)]
+    hint = "add these rules to the roles of our service account; until then what needs them does not work"
+    return fail(NAME, "\n".join(lines), hint)
+
+
+def _rule(namespace: str, group: str, resource: str, name: str, verbs: Sequence[str]) -> str:
+    role = f"Role in {namespace}" if namespace else "ClusterRole"
+    names = f', resourceNames: ["{name}"]' if name else ""
+    listed = ", ".join(f'"{verb}"' for verb in verbs)
+    return f'{role}: - {{apiGroups: ["{group}"], resources: ["{resource}"]{names}, verbs: [{listed}]}}'
