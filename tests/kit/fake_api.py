@@ -5,6 +5,7 @@ For the answers that a healthy server does not give; what a real one gives is te
 
 import json
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -57,13 +58,14 @@ class FakeApi(Store):
     """The server's state: objects, scripted answers in order, all requests so far.
 
     A scripted answer with a `method` waits for the next request of that method, others for the next of any.
-    `objects` are the ConfigMaps by namespace and name.
+    `objects` are the ConfigMaps by namespace and name. ahead_s: how far the server's clock is ahead of ours.
     """
 
     url: str = ""
     script: deque[Answer] = field(default_factory=deque)
     requests: list[Request] = field(default_factory=list)
     token: str = ""
+    ahead_s: float = 0.0
 
     @property
     def objects(self) -> dict[Key, dict[str, Any]]:
@@ -117,6 +119,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:
         """Keep the test output clean."""
+
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        """The `Date` header, by the server's own clock."""
+        return super().date_time_string((time.time() if timestamp is None else timestamp) + self.server.api.ahead_s)
 
     def _handle(self) -> None:
         api = self.server.api

@@ -53,6 +53,7 @@ class Store:
     """Objects by resource, and what happened to them. oldest: versions before this one are gone for watches.
 
     followed: watches that were opened so far.
+    denied: (verb, resource) that access reviews say no to; a resource may be `nodes/status`. Requests are not judged.
     """
 
     kept: dict[str, dict[Key, dict[str, Any]]] = field(default_factory=dict)
@@ -61,6 +62,7 @@ class Store:
     version: int = 100
     oldest: int = 0
     followed: int = 0
+    denied: set[tuple[str, str]] = field(default_factory=set)
     _changed: threading.Condition = field(init=False)
     _cuts: int = 0
     _parting: list[Any] = field(default_factory=list)
@@ -134,10 +136,14 @@ class Store:
 
     def answer(self, method: str, path: str, headers: dict[str, str], body: Any) -> tuple[int, dict[str, Any]]:
         """What a real server would do; returns status and body."""
+        if path == "/version":
+            return 200, {"gitVersion": "v1.33.1"}
         target = target_of(path)
         with self.lock:
             if target.resource == "selfsubjectaccessreviews":
-                return 201, {**body, "status": {"allowed": True}}
+                asked = body["spec"]["resourceAttributes"]
+                resource = "/".join(filter(None, (asked["resource"], asked.get("subresource"))))
+                return 201, {**body, "status": {"allowed": (asked["verb"], resource) not in self.denied}}
             if method == "POST":
                 return self._create(target, body)
             if not target.name:

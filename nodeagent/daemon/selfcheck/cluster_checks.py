@@ -50,11 +50,16 @@ def check_node(name: str, node: Mapping[str, object] | NodeAgentError | None) ->
             f"the cluster has no node {name!r}: what we publish would be read by nobody",
             "correct NODE_NAME or node.name; `kubectl get nodes` lists the names",
         )
-    if isinstance(node, RefusalError) and node.status == FORBIDDEN:
-        return skipped(NODE_NAME, f"{name}; whether there is such a node we may not ask", node.hint)
+    if is_forbidden(node):
+        return skipped(NODE_NAME, f"{name}; whether there is such a node we may not ask (get on nodes)")
     if isinstance(node, NodeAgentError):
         return warn(NODE_NAME, f"{name}; whether there is such a node is not known: {node.sentence}", node.hint)
     return ok(NODE_NAME, f"the node {name} exists")
+
+
+def is_forbidden(found: object) -> bool:
+    """The server says that we have no right; which one is missing, the check of rights tells."""
+    return isinstance(found, RefusalError) and found.status == FORBIDDEN
 
 
 def check_server(where: str, said: ServerSaid | NodeAgentError) -> Check:
@@ -109,6 +114,8 @@ def check_other_writer(
 ) -> Check:
     """obj: the object that schedulers read, None = there is none yet, or why it could not be read."""
     shadow = publish.mode == "shadow"
+    if is_forbidden(obj):
+        return skipped(OTHER_WRITER, "we may not read the object (get on configmaps)")
     if isinstance(obj, NodeAgentError):
         return (skipped if shadow else warn)(OTHER_WRITER, f"not known: {obj.sentence}", obj.hint)
     writer = None if obj is None else other_writer(obj, now.wall_ms)

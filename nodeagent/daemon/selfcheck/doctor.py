@@ -22,7 +22,7 @@ from nodeagent.daemon.build import (
 )
 from nodeagent.daemon.oneshot import Look, look
 from nodeagent.daemon.selfcheck import cluster_checks, node_checks, settings_checks
-from nodeagent.daemon.selfcheck.check import Check, fail, skipped, warn
+from nodeagent.daemon.selfcheck.check import Check, fail, failed, skipped, warn
 from nodeagent.daemon.selfcheck.cluster_checks import ServerSaid
 from nodeagent.daemon.selfcheck.cluster_facts import ask_server, denied_of, read_object
 from nodeagent.daemon.selfcheck.node_checks import LibraryFound
@@ -227,14 +227,24 @@ class Doctor:
                 return without
             if isinstance(self._tables, NodeAgentError):
                 return skipped(name, "the tables below it are not usable")
-            where = "/".join(key)
-            found = self._read("configmaps", *key)
-            if isinstance(found, NodeAgentError):
-                return warn(name, f"{where} cannot be read: {found.sentence}", found.hint)
-            layers = [] if found is None else [documents_of_object(dict(found), where)]
-            judged = build_configuration(shipped(), site_documents(self._settings), [*self._folder, *layers])
+            return self._judged_object(name, key)
         except NodeAgentError as error:
-            return settings_checks.check_fault_object("", False, error)
+            return failed(name, error)
+
+    def _judged_object(self, name: str, key: tuple[str, str]) -> Check:
+        where = "/".join(key)
+        found = self._read("configmaps", *key)
+        if cluster_checks.is_forbidden(found):
+            return skipped(name, f"we may not read {where} (get on configmaps)")
+        if isinstance(found, NodeAgentError):
+            return warn(name, f"{where} cannot be read: {found.sentence}", found.hint)
+        layers = [] if found is None else [documents_of_object(dict(found), where)]
+        try:
+            judged: Judged | NodeAgentError = build_configuration(
+                shipped(), site_documents(self._settings), [*self._folder, *layers]
+            )
+        except NodeAgentError as error:
+            judged = error
         return settings_checks.check_fault_object(where, found is not None, judged)
 
     def _read(self, resource: str, namespace: str, name: str) -> Mapping[str, object] | NodeAgentError | None:

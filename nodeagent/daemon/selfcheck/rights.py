@@ -71,11 +71,16 @@ def needed_rights(settings: Settings) -> tuple[Right, ...]:
 
 
 def rbac_rules(rights: Sequence[Right]) -> list[str]:
-    """Rules that grant these rights, one line each, ready for `rules:` of the Role or ClusterRole that it names."""
-    verbs: dict[tuple[str, str, str, str], list[str]] = {}
+    """Lines of YAML that grant these rights: below each role that is named its rules, ready for its `rules:`."""
+    roles: dict[str, dict[tuple[str, str, str], list[str]]] = {}
     for right in rights:
-        verbs.setdefault((right.namespace, right.group, right.rbac_resource, right.name), []).append(right.verb)
-    return [_rule(*key, found) for key, found in verbs.items()]
+        rules = roles.setdefault(right.namespace, {})
+        rules.setdefault((right.group, right.rbac_resource, right.name), []).append(right.verb)
+    lines = []
+    for namespace, rules in roles.items():
+        lines.append(f"# Role in the namespace {namespace}" if namespace else "# ClusterRole")
+        lines += [_rule(*key, verbs) for key, verbs in rules.items()]
+    return lines
 
 
 def check_rights(needed: Sequence[Right], denied: Sequence[Right] | NodeAgentError) -> Check:
@@ -85,12 +90,11 @@ def check_rights(needed: Sequence[Right], denied: Sequence[Right] | NodeAgentErr
     if not denied:
         return ok(NAME, f"all {len(needed)} rights are granted")
     lines = [f"{len(denied)} of {len(needed)} rights are missing", *rbac_rules(denied)]
-    hint = "add these rules to the roles of our service account; until then what needs them does not work"
+    hint = "add these rules to the roles of our service account; what needs them does not work without"
     return fail(NAME, "\n".join(lines), hint)
 
 
-def _rule(namespace: str, group: str, resource: str, name: str, verbs: Sequence[str]) -> str:
-    role = f"Role in {namespace}" if namespace else "ClusterRole"
+def _rule(group: str, resource: str, name: str, verbs: Sequence[str]) -> str:
     names = f', resourceNames: ["{name}"]' if name else ""
     listed = ", ".join(f'"{verb}"' for verb in verbs)
-    return f'{role}: - {{apiGroups: ["{group}"], resources: ["{resource}"]{names}, verbs: [{listed}]}}'
+    return f'- {{apiGroups: ["{group}"], resources: ["{resource}"]{names}, verbs: [{listed}]}}'

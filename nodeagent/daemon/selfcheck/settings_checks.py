@@ -10,7 +10,6 @@ from nodeagent.policy.rules import Configuration
 from nodeagent.policy.table_records import BadTableError, Finding
 
 SETTINGS, FAULT_TABLES, FAULT_CONFIGMAP, VERSIONS = "settings", "fault-tables", "fault-configmap", "versions"
-_LINT = "`nodeagent table lint FILE` lists every problem"
 Judged = tuple[Configuration, tuple[Finding, ...]]
 """A configuration and what was found in its documents, as `build_configuration` gives it."""
 
@@ -34,20 +33,23 @@ def check_settings(file: str) -> Check:
 
 def check_tables(judged: Judged | NodeAgentError) -> Check:
     """The layers that lie on this node: shipped, site file, folder."""
+    lint = "`nodeagent table lint FILE` lists every problem"
     if isinstance(judged, NodeAgentError):
-        return _refused(FAULT_TABLES, judged)
+        return _refused(FAULT_TABLES, "they are refused, and the daemon does not start", judged, lint)
     config, findings = judged
-    return _with_findings(FAULT_TABLES, f"version {config.version}: {', '.join(config.layers)}", findings)
+    return _with_findings(FAULT_TABLES, f"version {config.version}: {', '.join(config.layers)}", findings, lint)
 
 
 def check_fault_object(where: str, present: bool, judged: Judged | NodeAgentError) -> Check:
     """The ConfigMap on top of them. where: NAMESPACE/NAME. present: it is there."""
+    namespace, _, name = where.partition("/")
+    lint = f"`kubectl get configmap -n {namespace} {name} -o yaml > FILE`, then `nodeagent table lint FILE`"
     if isinstance(judged, NodeAgentError):
-        return _refused(FAULT_CONFIGMAP, judged)
+        return _refused(FAULT_CONFIGMAP, f"{where} is refused: what was in force stays", judged, lint)
     if not present:
         return ok(FAULT_CONFIGMAP, f"{where} is not there: the tables of this node are in force")
     config, findings = judged
-    return _with_findings(FAULT_CONFIGMAP, f"{where}, with it version {config.version}", findings)
+    return _with_findings(FAULT_CONFIGMAP, f"{where}, with it version {config.version}", findings, lint)
 
 
 def words_of(versions: Versions, product: Product | None, library: str) -> Mapping[str, str]:
@@ -78,16 +80,16 @@ def check_versions(words: Mapping[str, str]) -> Check:
     return ok(VERSIONS, compatibility_line(words))
 
 
-def _refused(name: str, error: NodeAgentError) -> Check:
+def _refused(name: str, detail: str, error: NodeAgentError, lint: str) -> Check:
     if isinstance(error, BadTableError):
         lines = shortened([str(finding) for finding in error.findings if finding.serious])
-        return fail(name, "\n".join(["it is refused", *lines]), _LINT)
+        return fail(name, "\n".join([detail, *lines]), lint)
     return failed(name, error)
 
 
-def _with_findings(name: str, detail: str, findings: Sequence[Finding]) -> Check:
+def _with_findings(name: str, detail: str, findings: Sequence[Finding], lint: str) -> Check:
     if not findings:
         return ok(name, detail)
     dropped = [f"{finding} (dropped)" for finding in findings if finding.serious]
     others = [str(finding) for finding in findings if not finding.serious]
-    return warn(name, "\n".join([detail, *shortened(dropped + others)]), _LINT)
+    return warn(name, "\n".join([detail, *shortened(dropped + others)]), lint)
