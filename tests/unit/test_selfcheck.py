@@ -8,7 +8,14 @@ import pytest
 from nodeagent.cluster.calls import Call, NoAnswerError, RefusalError
 from nodeagent.core.errors import LibraryError
 from nodeagent.core.instant import Instant
-from nodeagent.core.settings import ClusterSettings, FaultSettings, NodeSettings, PublishSettings, Settings
+from nodeagent.core.settings import (
+    ClusterSettings,
+    FaultSettings,
+    NodeObjectSettings,
+    NodeSettings,
+    PublishSettings,
+    Settings,
+)
 from nodeagent.daemon.selfcheck import cluster_checks, node_checks
 from nodeagent.daemon.selfcheck.check import Check, Verdict, fail, ok, shortened, skipped, warn, worst
 from nodeagent.daemon.selfcheck.cluster_checks import ServerSaid, check_clock, check_other_writer, clock_ahead_s
@@ -53,10 +60,16 @@ class TestNeededRights:
             *(Right(verb, "configmaps", "kube-system", OWN) for verb in ("get", "update", "list", "watch")),
             *(Right(verb, "configmaps", "kube-system", "mindx-dl-fault-config") for verb in ("get", "list", "watch")),
             *(Right(verb, "pods") for verb in ("list", "watch")),
+            *(Right(verb, "nodes", name="worker-1") for verb in ("get", "patch")),
         }
 
     def test_what_is_switched_off_needs_no_right(self) -> None:
-        bare = replace(SETTINGS, faults=FaultSettings(config_map=""), cluster=ClusterSettings(pods=False))
+        bare = replace(
+            SETTINGS,
+            faults=FaultSettings(config_map=""),
+            cluster=ClusterSettings(pods=False),
+            node_object=NodeObjectSettings(enabled=False),
+        )
         assert {(right.resource, right.name) for right in needed_rights(bare)} == {
             ("configmaps", ""),
             ("configmaps", OWN),
@@ -66,6 +79,7 @@ class TestNeededRights:
         shadow = replace(SETTINGS, publish=PublishSettings(mode="shadow"))
         names = {right.name for right in needed_rights(shadow) if right.verb == "update"}
         assert names == {OWN + "-shadow"}
+        assert "nodes" not in {right.resource for right in needed_rights(shadow)}
 
     @pytest.mark.parametrize("target", ["directory", "stdout"])
     def test_without_a_cluster_none(self, target: str) -> None:
@@ -104,7 +118,7 @@ class TestRights:
         check = check_rights(needed, [Right("watch", "pods")])
         assert check.verdict is Verdict.FAIL
         first, *rules = check.detail.splitlines()
-        assert first == "1 of 10 rights are missing"
+        assert first == "1 of 12 rights are missing"
         assert rules == ["# ClusterRole", '- {apiGroups: [""], resources: ["pods"], verbs: ["watch"]}']
 
     def test_none_missing(self) -> None:

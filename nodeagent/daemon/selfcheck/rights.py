@@ -59,7 +59,8 @@ def needed_rights(settings: Settings) -> tuple[Right, ...]:
     """
     if settings.publish.target != "kubernetes":
         return ()
-    own = object_name(settings.node.name, settings.publish.mode == "shadow")
+    shadow = settings.publish.mode == "shadow"
+    own = object_name(settings.node.name, shadow)
     rights = [Right("create", "configmaps", NAMESPACE)]
     rights += [Right(verb, "configmaps", NAMESPACE, own) for verb in ("get", "update", "list", "watch")]
     if settings.faults.config_map:
@@ -67,6 +68,8 @@ def needed_rights(settings: Settings) -> tuple[Right, ...]:
         rights += [Right(verb, "configmaps", namespace, name) for verb in ("get", "list", "watch")]
     if settings.cluster.pods:
         rights += [Right(verb, "pods") for verb in ("list", "watch")]
+    if settings.node_object.enabled and not shadow:
+        rights += [Right(verb, "nodes", name=settings.node.name) for verb in ("get", "patch")]
     return tuple(rights)
 
 
@@ -90,7 +93,10 @@ def check_rights(needed: Sequence[Right], denied: Sequence[Right] | NodeAgentErr
     if not denied:
         return ok(NAME, f"all {len(needed)} rights are granted")
     lines = [f"{len(denied)} of {len(needed)} rights are missing", *rbac_rules(denied)]
-    hint = "add these rules to the roles of our service account; what needs them does not work without"
+    hint = (
+        "add these rules to the roles of our service account; what needs them does not work without."
+        " For a service account that many nodes share leave out resourceNames with the name of this node"
+    )
     return fail(NAME, "\n".join(lines), hint)
 
 
