@@ -129,3 +129,19 @@ def test_a_running_daemon_is_seen_and_tells_its_versions(server: MockServer, tmp
         assert "driver=25.2.0" in daemon.words()
         assert "self-check=" not in daemon.words()
         assert "Traceback" not in daemon.words()
+
+
+def test_a_released_driver_is_left_alone(server: MockServer, tmp_path: Path) -> None:
+    with daemon_on(server, tmp_path) as daemon:
+        daemon.wait(lambda p: p.faults == ())
+        assert run_command("release", "--set", f"daemon.socket={daemon.settings['daemon.socket']}").returncode == 0
+        with server.control() as control:
+            control.log_calls(True)
+            control.calls(clear=True)
+            done = run_command("doctor", *flags(daemon.settings), "--output", "json")
+            assert control.calls() == []
+            control.log_calls(False)
+        checks = found(done)
+        assert checks["library"] == checks["chips"] == "skipped"
+        assert "the driver is released until" in done.stdout
+        assert done.returncode == 0

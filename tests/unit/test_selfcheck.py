@@ -286,6 +286,7 @@ class TestDaemon:
         ("found", "verdict", "word"),
         [
             (DaemonFound("17", 8), Verdict.OK, "process 17 runs and knows 8 chips"),
+            (DaemonFound("17", 8, released="noon"), Verdict.OK, "the driver is released until noon"),
             (DaemonFound("", None, "nobody"), Verdict.OK, "none runs"),
             (DaemonFound("17", None, "no answer"), Verdict.WARN, "no answer"),
             (DaemonFound("17", None, socket=False), Verdict.OK, "process 17"),

@@ -25,7 +25,7 @@ from nodeagent.daemon.selfcheck import cluster_checks, node_checks, settings_che
 from nodeagent.daemon.selfcheck.check import Check, fail, failed, skipped, warn
 from nodeagent.daemon.selfcheck.cluster_checks import ServerSaid
 from nodeagent.daemon.selfcheck.cluster_facts import ask_server, denied_of, read_object
-from nodeagent.daemon.selfcheck.node_checks import LibraryFound
+from nodeagent.daemon.selfcheck.node_checks import DaemonFound, LibraryFound
 from nodeagent.daemon.selfcheck.node_facts import device_files, running_daemon, try_folder, versions
 from nodeagent.daemon.selfcheck.rights import NAME as RIGHTS
 from nodeagent.daemon.selfcheck.rights import Right, check_rights, needed_rights
@@ -89,7 +89,7 @@ class Doctor:
             Examination(node.DEVICE_FILES, "device files", self._device_files),
             Examination(node.LIBRARY, "driver library", self._library),
             Examination(node.CHIPS, "chips", self._chips),
-            Examination(node.DAEMON, "daemon", lambda: node.check_daemon(running_daemon(self._settings.daemon))),
+            Examination(node.DAEMON, "daemon", lambda: node.check_daemon(self._daemon)),
             Examination(node.STATE_FOLDER, "state folder", self._state_folder),
             Examination(node.TARGET_FOLDER, "target folder", self._target_folder),
             Examination(own.VERSIONS, "versions", lambda: own.check_versions(self.words())),
@@ -106,7 +106,7 @@ class Doctor:
     def words(self, product: Product | None = None, look: bool = True) -> Mapping[str, str]:
         """The versions by name. product: what a daemon knows of its node. look: without one ask the driver."""
         library = ""
-        if product is None and look and isinstance(self._look, Look):
+        if product is None and look and not self._daemon.released and isinstance(self._look, Look):
             product, library = self._look.view.product, self._look.library
         said = self._server if self._has_cluster and not isinstance(self._client, NodeAgentError) else None
         api_server = said.version if isinstance(said, ServerSaid) else ""
@@ -258,10 +258,23 @@ class Doctor:
     def _device_files(self) -> Check:
         return node_checks.check_device_files(device_files(self._dev), self._pretended)
 
+    @cached_property
+    def _daemon(self) -> DaemonFound:
+        return running_daemon(self._settings.daemon)
+
+    def _released(self, name: str) -> Check | None:
+        """A driver that is released for an upgrade must not be opened by anybody."""
+        until = self._daemon.released
+        return skipped(name, f"the driver is released for an upgrade until {until}") if until else None
+
     def _library(self) -> Check:
+        if released := self._released(node_checks.LIBRARY):
+            return released
         return node_checks.check_library(self._found_library, self._settings.driver.generation, self._pretended)
 
     def _chips(self) -> Check:
+        if released := self._released(node_checks.CHIPS):
+            return released
         if isinstance(self._found_library, NodeAgentError):
             return skipped(node_checks.CHIPS, "the library cannot be used")
         return node_checks.check_chips(self._look)

@@ -37,12 +37,14 @@ class LibraryFound:
 @dataclass(frozen=True, slots=True)
 class DaemonFound:
     """holder: process id of who holds the lock, empty = nobody. chips: of the daemon that answers at the socket,
-    None = none answers. silence: why none does. socket: a socket is set."""
+    None = none answers. silence: why none does. socket: a socket is set. released: until when the daemon leaves the
+    driver alone for an upgrade, empty = it does not."""
 
     holder: str
     chips: int | None
     silence: str = ""
     socket: bool = True
+    released: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,8 @@ def check_daemon(found: DaemonFound) -> Check:
     """Whether a daemon of this node runs; that none does is no trouble."""
     who = f"process {found.holder}" if found.holder else "a daemon"
     if found.chips is not None:
-        return ok(DAEMON, f"{who} runs and knows {found.chips} chips")
+        released = f"; the driver is released until {found.released}" if found.released else ""
+        return ok(DAEMON, f"{who} runs and knows {found.chips} chips{released}")
     if found.holder and found.socket:
         return warn(
             DAEMON,

@@ -9,6 +9,7 @@ from nodeagent import __version__
 from nodeagent.core.errors import NodeAgentError
 from nodeagent.core.settings import DaemonSettings
 from nodeagent.daemon.lock import holder_of
+from nodeagent.daemon.release import text_of
 from nodeagent.daemon.selfcheck.node_checks import HELPERS, MANAGER, DaemonFound, DeviceFile, FolderTried
 from nodeagent.daemon.selfcheck.settings_checks import Versions
 from nodeagent.daemon.socket_api import ask
@@ -34,7 +35,9 @@ def running_daemon(own: DaemonSettings) -> DaemonFound:
     if not own.socket:
         return DaemonFound(holder, None, socket=False)
     try:
-        return DaemonFound(holder, len(ask(Path(own.socket), ask="chips")))
+        chips = len(ask(Path(own.socket), ask="chips"))
+        until_s = ask(Path(own.socket), ask="release", do="status")["until_s"]
+        return DaemonFound(holder, chips, released="" if until_s is None else text_of(until_s))
     except NodeAgentError as error:
         return DaemonFound(holder, None, error.sentence)
 
