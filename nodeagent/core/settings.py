@@ -173,6 +173,30 @@ class ClusterSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class EventSettings:
+    """Kubernetes Events about the node, with target `kubernetes` (docs/events.md)."""
+
+    enabled: bool = setting(True, "Send Events to the API server; the log has them in any case.")
+    namespace: str = setting(
+        "kube-system",
+        "Where they lie. The API server allows Events about a node in these two namespaces only.",
+        choices=("kube-system", "default"),
+    )
+    per_minute: int = setting(10, "Most Events in the long run; what is more is merged.", low=1, high=600)
+    burst: int = setting(25, "Most Events at once after quiet.", low=1, high=250)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeObjectSettings:
+    """The node object, with target `kubernetes`."""
+
+    conditions: bool = setting(
+        False,
+        "Keep the node conditions AscendChipsHealthy, AscendNetworkHealthy and NodeagentDriver; never in shadow mode.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class DaemonSettings:
     """Files of the daemon itself."""
 
@@ -220,5 +244,7 @@ class Settings:
     faults: FaultSettings = FaultSettings()
     publish: PublishSettings = PublishSettings()
     cluster: ClusterSettings = ClusterSettings()
+    events: EventSettings = EventSettings()
+    node_object: NodeObjectSettings = NodeObjectSettings()
     daemon: DaemonSettings = DaemonSettings()
     mock: MockSettings = MockSettings()

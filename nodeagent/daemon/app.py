@@ -7,8 +7,10 @@ from pathlib import Path
 
 from nodeagent.core.clock import Clock, SystemClock
 from nodeagent.core.errors import ReadBackError
+from nodeagent.core.model import NodeView
 from nodeagent.core.observation import CarriedOver
 from nodeagent.core.settings import Settings
+from nodeagent.core.telemetry import EventSink
 from nodeagent.daemon.build import (
     book_parameters,
     check_access,
@@ -23,7 +25,7 @@ from nodeagent.daemon.build import (
 from nodeagent.daemon.cluster import Cluster, pods_of
 from nodeagent.daemon.core_loop import CoreLoop
 from nodeagent.daemon.lock import NodeLock
-from nodeagent.daemon.logs import LogEvents
+from nodeagent.daemon.logs import Fan, LogEvents
 from nodeagent.daemon.metrics import Registry
 from nodeagent.daemon.socket_api import SocketApi
 from nodeagent.daemon.state_file import STALE_S, StateFile
@@ -78,7 +80,7 @@ class Daemon:
         stopping: threading.Event | None = None,
     ) -> None:
         self.metrics = Registry()
-        self._events = LogEvents(self.metrics)
+        self._events: EventSink = LogEvents(self.metrics)
         self._clock = clock
         self._reaper = Reaper()
         self._supervisor = Supervisor(self.metrics)
@@ -92,13 +94,14 @@ class Daemon:
             check_access(settings)
             self._cluster = Cluster(settings.publish.kubeconfig, self.metrics)
             target = self._cluster.target
+            self._events = Fan(self._events, *self._cluster.listeners(settings))
         self._target = target
         self._state_file = StateFile(Path(own.state_dir) if own.state_dir else None, self.metrics)
         self.core = CoreLoop(
             clock,
             layers.in_force,
             self._name_of,
-            lambda view: self.publisher.submit(view),
+            self._hand_on,
             self._start_publisher,
             self._state_file.save,
             self._events,
@@ -266,7 +269,14 @@ class Daemon:
         record = self.core.config.table.lookup(code)
         return record.name_en if record is not None else ""
 
+    def _hand_on(self, view: NodeView) -> None:
+        self.publisher.submit(view)
+        if self._cluster is not None:
+            self._cluster.submit(view)
+
     def _start_publisher(self) -> None:
+        if self._cluster is not None:
+            self._cluster.begin()
         if not self._publisher_started:
             self._publisher_started = True
             self.publisher.start()
