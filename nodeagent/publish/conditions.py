@@ -112,7 +112,7 @@ def _plane(kind: ConditionType, chips: Sequence[ChipView], bad: Mapping[str, Lev
         return _condition(kind, "Unknown", "SomeSilent", "; ".join(told))
     if not chips:
         return _condition(kind, "Unknown", "NoChips", "the driver lists no chip")
-    return _condition(kind, "True", "AllHealthy", f"all {len(chips)} chips are healthy")
+    return _condition(kind, "True", "AllHealthy", f"all chips are healthy ({len(chips)})")
 
 
 def _driver(driver: DriverState) -> Condition:
