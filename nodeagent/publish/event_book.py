@@ -99,9 +99,7 @@ class _Entry:
         self.last = max(self.last, other.last)
         self.first = min(self.first, other.first)
         self.queued_ms = max(self.queued_ms, other.queued_ms)
-        if other.event == self.event:
-            self.different += other.different
-        else:
+        if other.event != self.event:
             self.different += other.count
             subject = other.event.subject
             if subject and subject != self.event.subject and subject not in self.subjects:
@@ -172,7 +170,6 @@ class EventBook:
         if told is not None and told.held is not None:
             told.held.take_in(entry)
             entry, told.held = told.held, None
-            entry.queued_ms = now.mono_ms
         self._queue(entry)
 
     def take(self, now: Instant) -> Letter | None:
@@ -194,7 +191,6 @@ class EventBook:
         self._refill(now)
         self._units -= _TOKEN  # only now: until a letter ends no other is begun, and one that expires costs nothing
         self._under_way = None
-        self._not_before_ms = 0
 
     def failed(self, now: Instant, pause_ms: int) -> None:
         """The letter is to be tried again after a pause, as every other one would fail too."""
@@ -256,7 +252,7 @@ class EventBook:
             return
         kind = (entry.event.reason, entry.event.warning)
         before = len(self._waiting) + len(self._merged) + (self._under_way is not None)
-        if kind not in self._merged and before * _TOKEN + self._needed(entry) <= self._units:
+        if before * _TOKEN + self._needed(entry) <= self._units:
             self._waiting.append(entry)
         elif kind in self._merged:
             self._merged[kind].take_in(entry)

@@ -155,6 +155,84 @@ def test_what_went_away_and_came_again_is_told_within_a_minute() -> None:
     assert again.first == later(0.2)
 
 
+def test_a_repetition_becomes_news_when_its_subject_changed_meanwhile() -> None:
+    book = EventBook(EventLimits())
+    book.add(occur(), START)
+    drain(book, START)
+    book.add(occur(), later(0.1))
+    assert book.wait_ms(later(0.1)) == 9.9 * MINUTE_MS
+    book.add(recovery(), later(0.2))
+    drain(book, later(0.2))
+    book.add(occur(), later(0.3))
+    assert book.wait_ms(later(0.3)) == 0.7 * MINUTE_MS
+    [again] = drain(book, later(1))
+    assert again.count == 2
+
+
+def test_a_repetition_of_what_still_waits_is_not_lost_when_that_is_sent() -> None:
+    book = EventBook(EventLimits(per_minute=1, burst=1))
+    book.add(occur(), START)
+    drain(book, START)
+    book.add(LOST, later(1))
+    drain(book, later(1))  # the bucket is empty
+    book.add(recovery(), later(1.1))
+    book.add(occur(), later(1.2))  # news again, but it must wait
+    book.add(occur(), later(1.3))  # a repetition
+    assert book.waiting == 3
+    told = [letter.reason.value for letter in drain(book, later(2)) + drain(book, later(3))]
+    assert told == ["Recovery", "Occur"]
+    assert book.waiting == 1
+    assert [letter.count for letter in drain(book, later(13))] == [1]
+
+
+def test_a_held_repetition_that_joins_others_brings_its_moment_along() -> None:
+    book = EventBook(EventLimits(per_minute=1, burst=1))
+    book.add(occur(1), START)
+    drain(book, START)
+    book.add(occur(1), later(9))
+    book.add(LOST, later(9.95))
+    drain(book, later(9.95))  # the bucket is empty
+    book.add(occur(2), later(9.97))
+    assert drain(book, later(10)) == [], "the held one joins what waits"
+    [both] = drain(book, later(11))
+    assert (both.count, both.first, both.last) == (2, later(9), later(9.97))
+    assert both.message == "chip 2: 80E18005 and 1 more (chip 1)"
+
+
+def test_a_held_repetition_is_as_young_as_its_release() -> None:
+    book = EventBook(EventLimits())
+    book.add(LOST, START)
+    drain(book, START)
+    book.add(LOST, later(1))
+    letter = book.take(later(10))
+    assert letter is not None
+    book.failed(later(10), 1000)
+    assert book.expire(later(19.9)) == []
+    assert book.expire(later(20)) == [letter]
+
+
+def test_the_letter_under_way_takes_its_place_in_the_bucket() -> None:
+    book = EventBook(EventLimits(per_minute=1, burst=3))
+    book.add(occur(0), START)
+    assert book.take(START) is not None
+    for chip in range(1, 5):
+        book.add(occur(chip), START)
+    book.ended(START)
+    assert [letter.count for letter in drain(book, START)] == [1, 1]
+    assert [letter.count for letter in drain(book, later(1))] == [2]
+
+
+def test_what_is_merged_takes_its_place_in_the_bucket() -> None:
+    book = EventBook(EventLimits(per_minute=1, burst=2))
+    for chip in range(3):
+        book.add(occur(chip), START)
+    drain(book, START)  # one is left, alone among the merged
+    for chip in (5, 6):
+        book.add(recovery(chip), later(1))
+    letters = [letter for minute in range(1, 5) for letter in drain(book, later(minute))]
+    assert [(letter.reason.value, letter.count) for letter in letters] == [("Occur", 1), ("Recovery", 2)]
+
+
 def test_other_chips_do_not_make_a_repetition_news() -> None:
     book = EventBook(EventLimits())
     book.add(occur(1), START)
@@ -203,6 +281,7 @@ def test_what_waited_ten_minutes_is_dropped_whole() -> None:
     book.failed(START, 3_600_000)
     assert book.expire(later(9.9)) == []
     assert [letter.reason for letter in book.expire(later(10))] == [EventReason.DRIVER_LOST]
+    assert book.wait_ms(later(10)) == 50 * MINUTE_MS, "the server asked to be left alone"
     assert [letter.reason for letter in book.expire(later(15))] == [EventReason.FAULT_OCCURRED]
     assert book.waiting == 0
 
