@@ -100,6 +100,17 @@ class TestRendered:
         assert daemon.file(settings.mock.timeline)
         assert not [volume for volume in daemon.pod["volumes"] if "hostPath" in volume]
 
+    def test_the_kustomization_of_the_readme(self, control_plane: Cluster, tmp_path: Path) -> None:
+        (text,) = re.findall(r"```yaml\n(.*?)```", (MANIFESTS / "README.md").read_text(), re.DOTALL)
+        shutil.copytree(MANIFESTS, tmp_path / "nodeagent" / "manifests")
+        (tmp_path / "kustomization.yaml").write_text(text)
+        (tmp_path / "config.yaml").write_text("log: {level: debug}\n")
+        found = rendered(control_plane, tmp_path)
+        daemon = Daemon.of(found)
+        assert daemon.settings().log.level == "debug"
+        assert daemon.container["image"].startswith("registry.example.com/nodeagent:")
+        assert [o for o in found if o["kind"] == "ValidatingAdmissionPolicy"]
+
 
 class TestAccepted:
     @pytest.mark.parametrize("name", OVERLAYS)
