@@ -36,17 +36,10 @@ def rendered(cluster: Cluster, folder: Path) -> list[Object]:
 
 
 @pytest.fixture(scope="module")
-def namespace(control_plane: Cluster) -> Cluster:
-    """A cluster with the namespace that MindCluster brings."""
-    control_plane.kubectl("create", "namespace", NAMESPACE)
-    return control_plane
-
-
-@pytest.fixture(scope="module")
-def installed(namespace: Cluster) -> Cluster:
+def installed(mindx_dl: Cluster) -> Cluster:
     """A cluster with overlay a2 applied as it is shipped."""
-    namespace.kubectl("apply", "-k", MANIFESTS / "overlays" / "a2")
-    return namespace
+    mindx_dl.kubectl("apply", "-k", MANIFESTS / "overlays" / "a2")
+    return mindx_dl
 
 
 @pytest.fixture(scope="module")
@@ -114,19 +107,19 @@ class TestRendered:
 
 class TestAccepted:
     @pytest.mark.parametrize("name", OVERLAYS)
-    def test_the_server_takes_every_object(self, namespace: Cluster, name: str) -> None:
+    def test_the_server_takes_every_object(self, mindx_dl: Cluster, name: str) -> None:
         folder = MANIFESTS / "overlays" / name
-        done = namespace.kubectl("apply", "--dry-run=server", "--validate=strict", "-k", folder)
-        assert len(done.stdout.splitlines()) == len(rendered(namespace, folder))
+        done = mindx_dl.kubectl("apply", "--dry-run=server", "--validate=strict", "-k", folder)
+        assert len(done.stdout.splitlines()) == len(rendered(mindx_dl, folder))
         assert "Warning" not in done.stderr
 
     @pytest.mark.parametrize("name", ["a2", "a3"])
-    def test_with_every_component(self, namespace: Cluster, tmp_path: Path, name: str) -> None:
+    def test_with_every_component(self, mindx_dl: Cluster, tmp_path: Path, name: str) -> None:
         folder = uncommented(tmp_path / "manifests", name)
-        kinds = [o["kind"] for o in rendered(namespace, folder)]
+        kinds = [o["kind"] for o in rendered(mindx_dl, folder)]
         assert kinds.count("ClusterRole") == 3
         assert "ValidatingAdmissionPolicyBinding" in kinds
-        done = namespace.kubectl("apply", "--dry-run=server", "--validate=strict", "-k", folder)
+        done = mindx_dl.kubectl("apply", "--dry-run=server", "--validate=strict", "-k", folder)
         assert len(done.stdout.splitlines()) == len(kinds)
         assert "Warning" not in done.stderr
 
@@ -139,14 +132,14 @@ class TestAccepted:
             ("a3", "baseline", False),
         ],
     )
-    def test_pod_security(self, namespace: Cluster, node: str, name: str, level: str, taken: bool) -> None:
-        pod = Daemon.of(rendered(namespace, MANIFESTS / "overlays" / name)).pod
+    def test_pod_security(self, mindx_dl: Cluster, node: str, name: str, level: str, taken: bool) -> None:
+        pod = Daemon.of(rendered(mindx_dl, MANIFESTS / "overlays" / name)).pod
         labels = {"pod-security.kubernetes.io/enforce": level}
         metadata = {"name": node, "labels": labels}
-        assert namespace.call("POST", f"{CORE}/namespaces", {"metadata": metadata}).status == 201
-        namespace.service_account(node, pod["serviceAccountName"])
+        assert mindx_dl.call("POST", f"{CORE}/namespaces", {"metadata": metadata}).status == 201
+        mindx_dl.service_account(node, pod["serviceAccountName"])
         body = {"metadata": {"name": "nodeagent"}, "spec": pod}
-        answer = namespace.call("POST", f"{CORE}/namespaces/{node}/pods{DRY}", body)
+        answer = mindx_dl.call("POST", f"{CORE}/namespaces/{node}/pods{DRY}", body)
         assert answer.status == (201 if taken else 403), answer
 
     def test_a_dry_run_comes_and_goes_beside_the_real_one(self, installed: Cluster) -> None:

@@ -12,6 +12,7 @@ import yaml
 from kit.manifests import MANIFESTS, NAMESPACE, OVERLAYS, SETTINGS_FILE, Daemon, kustomizations, objects, one
 
 from nodeagent.core.settings_load import load_settings
+from nodeagent.daemon.selfcheck.rights import needed_rights
 from nodeagent.mock import scenario
 from nodeagent.render import device_info
 
@@ -122,3 +123,30 @@ class TestPolicy:
             device_info.object_name("n"),
             device_info.object_name("n", shadow=True),
         ]
+
+
+class TestRights:
+    """`doctor` asks for what the daemon needs; the roles grant it."""
+
+    @pytest.mark.parametrize(
+        ("components", "overrides"),
+        [
+            ([], ["publish.mode=shadow"]),
+            (["node-object"], ["publish.mode=live"]),
+            (["node-object", "node-conditions"], ["publish.mode=live", "node_object.conditions=true"]),
+        ],
+    )
+    def test_every_right_that_the_daemon_needs_is_granted(self, components: list[str], overrides: list[str]) -> None:
+        files = [BASE / "rbac.yaml", *(MANIFESTS / "components" / name / "rbac.yaml" for name in components)]
+        roles = [o for file in files for o in objects(file.read_text()) if o["kind"] in ("Role", "ClusterRole")]
+        granted = {
+            (verb, resource, role["metadata"].get("namespace", ""))
+            for role in roles
+            for rule in role["rules"]
+            for verb in rule["verbs"]
+            for resource in rule["resources"]
+        }
+        settings = load_settings((BASE / "config.yaml").read_text(), "base", {"NODE_NAME": "worker-1"}, overrides)
+        needed = {(right.verb, right.rbac_resource, right.namespace) for right in needed_rights(settings)}
+        assert needed <= granted
+        assert ("patch", "nodes/status", "") in granted or "node-conditions" not in components
