@@ -38,7 +38,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class DriverState:
-    """Whether the driver host works, None = not told yet, and what was said of it last."""
+    """Whether the driver's library works and what was said of it last; None = not told yet, or released on purpose."""
 
     works: bool | None = None
     sentence: str = ""
@@ -49,6 +49,8 @@ class DriverState:
             return DriverState(False, event.message)
         if event.reason is EventReason.DRIVER_READY:
             return DriverState(True, event.message)
+        if event.reason is EventReason.DRIVER_RELEASED:
+            return DriverState(None, event.message)
         return self
 
 
@@ -116,6 +118,8 @@ def _plane(kind: ConditionType, chips: Sequence[ChipView], bad: Mapping[str, Lev
 
 
 def _driver(driver: DriverState) -> Condition:
+    if driver.works is None and driver.sentence:
+        return _condition(ConditionType.DRIVER, "Unknown", "DriverReleased", driver.sentence)
     if driver.works is None:
         return _condition(ConditionType.DRIVER, "Unknown", "NotTold", "the driver was not asked yet")
     if driver.works:

@@ -86,6 +86,8 @@ def test_no_chip_is_unknown() -> None:
         ([], "Unknown", "NotTold"),
         ([Event(EventReason.DRIVER_READY, "here")], "True", "DriverReady"),
         ([Event(EventReason.DRIVER_READY, "here"), Event(EventReason.DRIVER_LOST, "gone")], "False", "DriverLost"),
+        ([Event(EventReason.DRIVER_READY, "x"), Event(EventReason.DRIVER_RELEASED, "y")], "Unknown", "DriverReleased"),
+        ([Event(EventReason.DRIVER_RELEASED, "x"), Event(EventReason.DRIVER_READY, "y")], "True", "DriverReady"),
         ([Event(EventReason.DRIVER_LOST, "gone"), Event(EventReason.PUBLISH_FAILED, "x")], "False", "DriverLost"),
     ],
 )
