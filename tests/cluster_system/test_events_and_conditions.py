@@ -67,7 +67,8 @@ def test_kubectl_describe_node_shows_events(
     def described() -> str:
         return cluster.kubectl("describe", "node", node).stdout.partition("Events:")[2]
 
-    with daemon_in(cluster, server, tmp_path, node, events__namespace=namespace) as daemon:
+    # The manifests grant Events in kube-system alone.
+    with daemon_in(cluster, server, tmp_path, node, cluster.admin_kubeconfig, events__namespace=namespace) as daemon:
         daemon.wait(lambda p: p.faults == ())
         control.raise_fault(3, X)
         wait_until(lambda: X in described(), "the Event of the fault")
