@@ -14,9 +14,7 @@ NODES = 50
 @pytest.mark.timeout(300)
 def test_every_final_state_is_acknowledged_and_in_the_cluster(tmp_path: Path) -> None:
     words = [sys.executable, str(PROGRAM), "--quick", "--nodes", str(NODES), "--output", "json"]
-    done = subprocess.run(
-        [*words, "--folder", str(tmp_path)], capture_output=True, text=True, check=False, timeout=280
-    )
+    done = subprocess.run([*words, "--folder", str(tmp_path)], capture_output=True, text=True, check=False, timeout=280)
     assert done.returncode == 0, done.stderr
     found = {result["scenario"]: result for result in json.loads(done.stdout)}
     assert set(found) == {"first writes", "rest", "storm", "restart"}

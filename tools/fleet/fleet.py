@@ -20,16 +20,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE.parents[1] / "tests")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from cluster.build import NoControlPlane, build, given
+
 from fleet.fleet_of_nodes import LANES, Fleet, NotSettled, real_nodes
 from fleet.report import as_json, as_text
 from fleet.scenarios import Grown, Rest, Restart, Scene, Storm, grow, rest, restart, storm
 from fleet.server import Server
 from fleet.traffic import Traffic
-
 from nodeagent.cluster.client import ApiClient
 from nodeagent.publish.book import BookParameters
 

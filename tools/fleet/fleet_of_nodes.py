@@ -1,4 +1,4 @@
-"""The fleet: simulated nodes on two lanes, each lane with a client of its own; knows who waits for an acknowledgement."""
+"""The fleet: simulated nodes on two lanes, each with a client of its own; knows who waits for an acknowledgement."""
 
 import random
 import threading
@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from fleet.lane import Lane, Task
 from fleet.node import SimulatedNode, simulated
 from fleet.traffic import Traffic
-
 from nodeagent.cluster.access import CONNECTIONS
 from nodeagent.cluster.client import ApiClient
 from nodeagent.core.clock import monotonic_s

@@ -56,10 +56,10 @@ def _storm(r: Storm) -> str:
 
 def _restart(r: Restart) -> str:
     return (
-        f"{r.nodes:>5} nodes  API server killed, away for {r.outage_s:g} s while every node changes, ready "
-        f"{r.back_s:.1f} s after its start\n"
-        f"{'':13}all final states acknowledged {r.settled_s:.1f} s after it was ready (half of them after "
-        f"{r.settled_median_s:.1f} s)\n"
+        f"{r.nodes:>5} nodes  API server killed, away for {r.outage_s:g} s while every node changes; takes the "
+        f"first write {r.back_s:.1f} s after its start\n"
+        f"{'':13}all final states acknowledged {r.settled_s:.1f} s later, half of them "
+        f"{r.settled_median_s:.1f} s later\n"
         f"{'':13}at most {r.peak_per_s} requests in a second of the first {FIRST_S} s; answers {_counts(r.answers)}\n"
         f"{'':13}{r.tries} attempts while it was away, at most {r.tries_peak_per_s} in a second; attempts repeated: "
         f"{r.retries}; {_verdict(r.wrong)}"

@@ -10,7 +10,6 @@ from fleet.fleet_of_nodes import Fleet
 from fleet.node import CHIPS
 from fleet.server import Server
 from fleet.traffic import NO_ANSWER, Span, Traffic
-
 from nodeagent.core.clock import monotonic_s
 
 FIRST_S = 30
@@ -93,9 +92,9 @@ class Storm:
 class Restart:
     """The API server is killed, every node changes while it is away, the server is started again.
 
-    back_s: from its start until it is ready. settled_s, settled_median_s: from then until the last node, and half of
-    them, are acknowledged (0 = before). peak_per_s: most answered requests within one second of the first FIRST_S
-    after the start; answers: by status, after the start. tries: attempts while it was away.
+    back_s: from its start until it took the first write. settled_s, settled_median_s: from then until the last node,
+    and half of them, are acknowledged. peak_per_s: most answered requests within one second of the first FIRST_S after
+    the start; answers: by status, after the start. tries: attempts while it was away.
     """
 
     scenario: str
@@ -196,17 +195,17 @@ def restart(scene: Scene, outage_s: float) -> Restart:
     scene.say("the API server is started again")
     started_s = monotonic_s()
     scene.server.start()
-    ready_s = monotonic_s()
     fleet.settle(scene.say)
     after = scene.traffic.span()
-    times_s = sorted(max(0.0, acknowledged - ready_s) for _, acknowledged in fleet.settled().values())
+    acknowledged_s = sorted(acknowledged for _, acknowledged in fleet.settled().values())
+    first_s = acknowledged_s[0]
     return Restart(
         "restart",
         len(fleet.nodes),
         outage_s,
-        ready_s - started_s,
-        times_s[-1],
-        _median(times_s),
+        first_s - started_s,
+        acknowledged_s[-1] - first_s,
+        _median(acknowledged_s) - first_s,
         after.peak_per_s(FIRST_S),
         away.unanswered,
         max(away.unanswered_per_second.values(), default=0),

@@ -29,7 +29,9 @@ class Cpu:
         self._began_s, self._before = time.monotonic(), self._used()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
         passed_s = time.monotonic() - self._began_s
         used = [100 * (after - before) / passed_s for after, before in zip(self._used(), self._before, strict=True)]
         self.api_server_percent, self.etcd_percent, self.own_percent = used
