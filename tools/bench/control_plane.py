@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 from cluster.build import NoControlPlane, build, given
 from kit.cluster import Cluster
 from kit.daemon_account import daemon_kubeconfig
+from rig import NODE
 
 from nodeagent.render.device_info import NAMESPACE
 
@@ -38,7 +39,10 @@ class ControlPlane:
 
 @contextlib.contextmanager
 def control_plane(title: str, folder: Path, *api_flags: str) -> Iterator[ControlPlane | None]:
-    """One of our own, killed at the end; None, with a line that says why, when there are no programs for it."""
+    """One of our own, killed at the end, with the node of the benchmarks in it.
+
+    None, and a line that says why, when there are no programs for it.
+    """
     try:
         if given() is None:
             build()
@@ -47,4 +51,5 @@ def control_plane(title: str, folder: Path, *api_flags: str) -> Iterator[Control
         yield None
         return
     with Cluster(folder, api_flags=api_flags) as cluster:
+        cluster.create("/api/v1/nodes", "Node", NODE)
         yield ControlPlane(cluster, daemon_kubeconfig(cluster))
