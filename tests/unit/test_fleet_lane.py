@@ -1,6 +1,7 @@
 """The scheduler of the simulated fleet: every task runs when it is due, none twice at once, on few threads."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -81,6 +82,16 @@ class TestLane:
         assert ran.acquire(timeout=20)
         assert not ran.acquire(timeout=0.05)
 
+    def test_a_moment_that_a_poke_has_replaced_does_not_come(self, lane: Lane) -> None:
+        waits: list[float | None] = [0.1, None]
+        task = Task(lambda: waits.pop(0))
+        lane.poke(task)
+        wait_until(lambda: len(waits) == 1)
+        lane.poke(task)
+        wait_until(lambda: not waits)
+        time.sleep(0.3)
+        assert lane.error is None  # a third turn would find no wait
+
     def test_a_poke_while_it_runs_is_not_lost_and_makes_no_second_one(self, lane: Lane) -> None:
         entered, go_on, ran, at_once = threading.Semaphore(0), threading.Semaphore(0), [0], [0, 0]
 
@@ -125,7 +136,7 @@ class TestLane:
 
 
 class Store:
-    """What all nodes write to; refuses the first attempts, and says how many were made at the same time."""
+    """What all nodes write to. refusals: so many attempts fail. gate: closed, it holds writes. shuts: after each."""
 
     def __init__(self) -> None:
         self.objects: dict[str, dict[str, str]] = {}
@@ -134,6 +145,7 @@ class Store:
         self.refusals = 0
         self.gate = threading.Event()
         self.gate.set()
+        self.shuts = self.held = False
         self._lock = threading.Lock()
 
 
@@ -148,6 +160,7 @@ class StoreTarget:
 
     def write(self, obj: dict[str, object]) -> None:
         store = self._store
+        store.held = not store.gate.is_set()
         assert store.gate.wait(20)
         with store._lock:
             store.threads.add(threading.get_ident())
@@ -157,6 +170,8 @@ class StoreTarget:
             name = obj["metadata"]["name"]  # type: ignore[index]
             store.objects[name] = obj["data"]  # type: ignore[assignment]
             store.writes.append(name)
+            if store.shuts:
+                store.gate.clear()
 
     def edited(self, namespace: str, name: str) -> None:
         return None
@@ -218,14 +233,17 @@ class TestFleet:
         fleet.grow(1)
         fleet.settle(quiet)
         store.gate.clear()
+        store.shuts = True
         fleet.report(0, 1)
+        wait_until(lambda: store.held)
         fleet.report(0, 2)
-        assert fleet.waiting == 1
+        store.gate.set()
+        wait_until(lambda: len(store.writes) == 2)
         with pytest.raises(NotSettled, match="1 nodes were not acknowledged"):
-            fleet.settle(quiet, limit_s=0.05)
+            fleet.settle(quiet, limit_s=0.3)  # the first of the two reports is acknowledged, the last is not
         store.gate.set()
         fleet.settle(quiet)
-        assert fleet.waiting == 0
+        assert len(store.writes) == 3
 
     def test_an_aged_object_is_refreshed_and_a_fresh_one_is_not(self, fleet: Fleet, store: Store) -> None:
         fleet.grow(2)
