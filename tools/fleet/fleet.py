@@ -62,9 +62,11 @@ def arguments() -> argparse.Namespace:
         epilog=f"examples:{rest_of_text}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--nodes", type=int, nargs="+", default=NODES, metavar="N", help="sizes for the rest")
+    parser.add_argument("--nodes", type=int, nargs="+", default=NODES, metavar="N", help="sizes at which it rests")
     parser.add_argument("--storm", type=int, metavar="N", help=f"nodes in the storm, 0 = none (default {STORM})")
-    parser.add_argument("--restart", type=int, metavar="N", help=f"nodes in the restart, 0 = none (default {RESTART})")
+    parser.add_argument(
+        "--restart", type=int, metavar="N", help=f"nodes at the restart of the server, 0 = none (default {RESTART})"
+    )
     parser.add_argument("--quick", action="store_true", help="short scenarios, a refresh every 20 s instead of 300")
     parser.add_argument("--output", choices=("table", "json"), default="table", help="for people, or for machines")
     parser.add_argument("--folder", type=Path, help="keep the logs of the control plane there")
@@ -131,6 +133,9 @@ def main() -> int:
                 fleet.close()
                 for client in clients:
                     client.close()
+    except KeyboardInterrupt:
+        say("")
+        return 130
     except (NoControlPlane, NotSettled, AssertionError) as error:
         say("")
         print(f"fleet.py: {error}", file=sys.stderr)
