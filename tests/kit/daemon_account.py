@@ -10,8 +10,8 @@ _NAMESPACE, _NAME = "mindx-dl", "nodeagent"
 _VALID_S = 6 * 3600
 
 
-def daemon_kubeconfig(cluster: Cluster) -> Path:
-    """A kubeconfig for `mindx-dl/nodeagent`, made at the first call, with all rights.
+def account_of_daemons(cluster: Cluster) -> Path:
+    """Make the service account `mindx-dl/nodeagent` in a fresh cluster and give it all rights; its kubeconfig.
 
     Unlike an administrator it is authorized by RBAC and queued by priority and fairness, as daemons in the field are.
     """

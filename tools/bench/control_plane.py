@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
 from cluster.build import NoControlPlane, build, given
 from kit.cluster import Cluster
-from kit.daemon_account import daemon_kubeconfig
+from kit.daemon_account import account_of_daemons
 from rig import NODE
 
 from nodeagent.render.device_info import NAMESPACE
@@ -52,4 +52,4 @@ def control_plane(title: str, folder: Path, *api_flags: str) -> Iterator[Control
         return
     with Cluster(folder, api_flags=api_flags) as cluster:
         cluster.create("/api/v1/nodes", "Node", NODE)
-        yield ControlPlane(cluster, daemon_kubeconfig(cluster))
+        yield ControlPlane(cluster, account_of_daemons(cluster))

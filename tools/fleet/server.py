@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import psutil
 from kit.cluster import Cluster
-from kit.daemon_account import daemon_kubeconfig
+from kit.daemon_account import account_of_daemons
 
 from nodeagent.render.device_info import LABELS, NAME_PREFIX, NAMESPACE
 from nodeagent.render.reading import parse_device_info
@@ -45,7 +45,7 @@ class Server:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self.kubeconfig = daemon_kubeconfig(cluster)
+        self.kubeconfig = account_of_daemons(cluster)
 
     @classmethod
     @contextlib.contextmanager
