@@ -24,8 +24,9 @@ from nodeagent.core.observation import CarriedFault
 from nodeagent.core.telemetry import Event, EventReason, NullTelemetry
 from nodeagent.publish.book import BookParameters
 from nodeagent.publish.directory import DirectoryTarget
+from nodeagent.publish.manner import Manner
 from nodeagent.publish.other_writer import WriterGuard
-from nodeagent.publish.publisher import Manner, Publisher
+from nodeagent.publish.publisher import Publisher
 from nodeagent.publish.targets import LaterError
 from nodeagent.render.device_info import NAMESPACE, config_map, object_name
 from nodeagent.render.reading import published_update_time
