@@ -10,11 +10,12 @@ from nodeagent.core.instant import Instant
 from nodeagent.core.levels import Level, plane_of
 from nodeagent.core.model import ChipId, ChipView, Family, FaultView, NodeView, Product
 from nodeagent.core.telemetry import Metrics, NullTelemetry
-from nodeagent.daemon.app import READ_BACK_PAUSES_S
+from nodeagent.daemon.restoring import READ_BACK_PAUSES_S
 from nodeagent.publish.book import BookParameters
 from nodeagent.publish.kubernetes import KubernetesTarget
+from nodeagent.publish.manner import Manner
 from nodeagent.publish.other_writer import WriterGuard
-from nodeagent.publish.publisher import Manner, Publisher
+from nodeagent.publish.publisher import Publisher
 from nodeagent.publish.targets import Target
 
 CHIPS = 8
