@@ -276,6 +276,7 @@ def asking_of(ground: Ground, publishing: Publishing, driving: Driving) -> Askin
         ground.supervisor,
         ground.conditions,
         ground.metrics,
+        {} if ground.cluster is None else ground.cluster.queues(),
     )
     place, socket = settings.daemon.socket, None
     if place:
