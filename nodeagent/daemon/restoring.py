@@ -8,6 +8,7 @@ from nodeagent.core.clock import Clock
 from nodeagent.core.errors import ReadBackError
 from nodeagent.core.instant import Instant
 from nodeagent.core.observation import CarriedOver, Observation
+from nodeagent.core.pauses import backoff_s
 from nodeagent.core.telemetry import Metrics
 from nodeagent.daemon.health import Conditions
 from nodeagent.daemon.state_file import STALE_S, Memory, StateFile
@@ -76,9 +77,8 @@ class Restoring:
                 if failures == 0:
                     log.warning("last published object cannot be read, nothing is published before: %s", error)
                 self._conditions.hold(CONDITION, f"the last published object cannot be read: {error.sentence}")
-                pause_s = READ_BACK_PAUSES_S[min(failures, len(READ_BACK_PAUSES_S) - 1)]
                 failures += 1
-                stopping.wait(pause_s)
+                stopping.wait(backoff_s(READ_BACK_PAUSES_S, failures))
                 continue
             # With the API back, the ConfigMap comes too: reasons of its rules must not meet the rules below it.
             if not self._configuration.wait_known(FIRST_CONFIGURATION_S):

@@ -9,6 +9,7 @@ from nodeagent.core.errors import ReadBackError
 from nodeagent.core.instant import Instant
 from nodeagent.core.levels import Level, plane_of
 from nodeagent.core.model import ChipId, ChipView, Family, FaultView, NodeView, Product
+from nodeagent.core.pauses import backoff_s
 from nodeagent.core.telemetry import Metrics, NullTelemetry
 from nodeagent.daemon.restoring import READ_BACK_PAUSES_S
 from nodeagent.publish.book import BookParameters
@@ -90,7 +91,7 @@ class SimulatedNode:
                 self._publisher.read_back()
             except ReadBackError:
                 self._failures += 1
-                return READ_BACK_PAUSES_S[min(self._failures, len(READ_BACK_PAUSES_S)) - 1]
+                return backoff_s(READ_BACK_PAUSES_S, self._failures)
             self._read_back = True
         return self._publisher.turn()
 
