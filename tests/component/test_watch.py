@@ -63,9 +63,7 @@ class House:
 
 
 @pytest.fixture
-def house(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[House]:
-    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
+def house(tmp_path: Path) -> Iterator[House]:
     with fake_api() as api:
         made = House(api, tmp_path)
         yield made

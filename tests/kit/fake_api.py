@@ -4,6 +4,7 @@ For the answers that a healthy server does not give; what a real one gives is te
 """
 
 import json
+import os
 import threading
 import time
 from collections import deque
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from kit.fake_store import Key, Store, status_of, target_of
 
@@ -203,8 +205,10 @@ class _Server(ThreadingHTTPServer):
 
 @contextmanager
 def fake_api() -> Iterator[FakeApi]:
-    """A running server; ends with the context."""
-    with _Server(("127.0.0.1", 0), _Handler) as server:
+    """A running server, reached directly whatever this machine's HTTP proxy is; ends with the context."""
+    with patch.dict(os.environ), _Server(("127.0.0.1", 0), _Handler) as server:
+        for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+            os.environ.pop(name, None)
         server.api = FakeApi(url=f"http://127.0.0.1:{server.server_address[1]}")
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, name="fake-api")
         thread.start()
