@@ -61,6 +61,7 @@ class FakeApi(Store):
 
     A scripted answer with a `method` waits for the next request of that method, others for the next of any.
     `objects` are the ConfigMaps by namespace and name. ahead_s: how far the server's clock is ahead of ours.
+    closing: watches are answered with `Connection: close`, as a server that shuts down does, and some proxies always.
     """
 
     url: str = ""
@@ -68,6 +69,7 @@ class FakeApi(Store):
     requests: list[Request] = field(default_factory=list)
     token: str = ""
     ahead_s: float = 0.0
+    closing: bool = False
 
     @property
     def objects(self) -> dict[Key, dict[str, Any]]:
@@ -161,11 +163,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Transfer-Encoding", "chunked")
+        if api.closing:
+            self.send_header("Connection", "close")
         self.end_headers()
         self.close_connection = True
         for event in api.follow(target_of(request.path)):
             if event is None:
                 self.wfile.write(b"0\r\n\r\n")
+                self.close_connection = api.closing  # else the client's next request comes this way
                 return
             line = event if isinstance(event, bytes) else json.dumps(event).encode() + b"\n"
             self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
