@@ -1,14 +1,15 @@
 """What was known before this start: our last object and the state file, read until that succeeds."""
 
 import logging
+import random
 import threading
 from collections.abc import Callable, Sequence
 
+from nodeagent.cluster.backoff import Backoff
 from nodeagent.core.clock import Clock
 from nodeagent.core.errors import ReadBackError
 from nodeagent.core.instant import Instant
 from nodeagent.core.observation import CarriedOver, Observation
-from nodeagent.core.pauses import backoff_s
 from nodeagent.core.telemetry import Metrics
 from nodeagent.daemon.health import Conditions
 from nodeagent.daemon.state_file import STALE_S, Memory, StateFile
@@ -20,7 +21,7 @@ from nodeagent.sources.pods import PodSource
 log = logging.getLogger("nodeagent.daemon")
 
 CONDITION = "restore"
-READ_BACK_PAUSES_S = (1.0, 2.0, 5.0, 10.0, 30.0)
+UNFORESEEN_S = 30.0
 FIRST_CONFIGURATION_S = 15.0
 FIRST_PODS_S = 5.0
 """A restart does not offer chips that pods use for want of a few seconds (decision 7 counts unknown as unused)."""
@@ -61,7 +62,7 @@ class Restoring:
             except Exception:
                 log.exception("unforeseen error while restoring, it is tried again")
                 self._metrics.count("loop_restarts_total", loop=CONDITION)
-                stopping.wait(READ_BACK_PAUSES_S[-1])
+                stopping.wait(UNFORESEEN_S)
             else:
                 return
 
@@ -69,16 +70,15 @@ class Restoring:
         """Read our last published object until that succeeds; detection does not wait for it, publishing does."""
         if not self._configuration.wait_first(FIRST_CONFIGURATION_S):
             log.warning("configuration is not read yet, publishing begins with what is in force")
-        failures = 0
+        backoff = Backoff(random.random, base_s=2.0)
         while not stopping.is_set():
             try:
                 found = self._read_back()
             except ReadBackError as error:
-                if failures == 0:
+                if backoff.failures == 0:
                     log.warning("last published object cannot be read, nothing is published before: %s", error)
                 self._conditions.hold(CONDITION, f"the last published object cannot be read: {error.sentence}")
-                failures += 1
-                stopping.wait(backoff_s(READ_BACK_PAUSES_S, failures))
+                stopping.wait(backoff.failed())
                 continue
             # With the API back, the ConfigMap comes too: reasons of its rules must not meet the rules below it.
             if not self._configuration.wait_known(FIRST_CONFIGURATION_S):
