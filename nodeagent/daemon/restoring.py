@@ -22,6 +22,8 @@ log = logging.getLogger("nodeagent.daemon")
 
 CONDITION = "restore"
 UNFORESEEN_S = 30.0
+FIRST_PAUSE_S = 2.0
+"""Bound of the pause after the first failed read; it doubles up to 30 s."""
 FIRST_CONFIGURATION_S = 15.0
 FIRST_PODS_S = 5.0
 """A restart does not offer chips that pods use for want of a few seconds (decision 7 counts unknown as unused)."""
@@ -70,7 +72,7 @@ class Restoring:
         """Read our last published object until that succeeds; detection does not wait for it, publishing does."""
         if not self._configuration.wait_first(FIRST_CONFIGURATION_S):
             log.warning("configuration is not read yet, publishing begins with what is in force")
-        backoff = Backoff(random.random, base_s=2.0)
+        backoff = Backoff(random.random, base_s=FIRST_PAUSE_S)
         while not stopping.is_set():
             try:
                 found = self._read_back()

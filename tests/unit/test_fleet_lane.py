@@ -263,7 +263,7 @@ class TestFleet:
                 raise failures.pop()
 
         monkeypatch.setattr(StoreTarget, "read", read)
-        monkeypatch.setattr("fleet.node.READ_BACK_PAUSES_S", (0.01,))
+        monkeypatch.setattr("fleet.node.FIRST_PAUSE_S", 0.01)
         fleet.grow(1)
         fleet.settle(quiet)
         assert len(store.writes) == 1

@@ -85,7 +85,8 @@ class Rig:
 
 
 def test_it_reads_until_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(restoring, "READ_BACK_PAUSES_S", (0.01, 0.02))
+    monkeypatch.setattr(restoring, "FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr(restoring, "UNFORESEEN_S", 0.01)
     away = ReadBackError("the server is away")
     rig = Rig(away, RuntimeError("nobody foresaw it"), away, away, away, written(7))
     rig.restoring.run(rig.stopping)

@@ -1,17 +1,18 @@
 """One simulated node: the real publisher without its thread, and a pretended state of eight chips."""
 
+import random
 from collections.abc import Callable
 from dataclasses import replace
 
+from nodeagent.cluster.backoff import Backoff
 from nodeagent.cluster.client import ApiClient
 from nodeagent.core.clock import SystemClock
 from nodeagent.core.errors import ReadBackError
 from nodeagent.core.instant import Instant
 from nodeagent.core.levels import Level, plane_of
 from nodeagent.core.model import ChipId, ChipView, Family, FaultView, NodeView, Product
-from nodeagent.core.pauses import backoff_s
 from nodeagent.core.telemetry import Metrics, NullTelemetry
-from nodeagent.daemon.restoring import READ_BACK_PAUSES_S
+from nodeagent.daemon.restoring import FIRST_PAUSE_S
 from nodeagent.publish.book import BookParameters
 from nodeagent.publish.kubernetes import KubernetesTarget
 from nodeagent.publish.manner import Manner
@@ -59,7 +60,7 @@ class SimulatedNode:
         self._clock = ShiftedClock()
         self._written_ms = 0
         self._read_back = False
-        self._failures = 0
+        self._backoff = Backoff(random.random, base_s=FIRST_PAUSE_S)
         self._on_acknowledged = on_acknowledged
         self._publisher = Publisher(
             target,
@@ -90,8 +91,7 @@ class SimulatedNode:
             try:
                 self._publisher.read_back()
             except ReadBackError:
-                self._failures += 1
-                return backoff_s(READ_BACK_PAUSES_S, self._failures)
+                return self._backoff.failed()
             self._read_back = True
         return self._publisher.turn()
 
