@@ -52,12 +52,15 @@ class Cluster:
     """A control plane with its state under `folder`. Use it as a context manager, or `start` and `close` it.
 
     controllers: run a controller manager too; without it no namespace gets its `default` service account, nothing is
-    garbage-collected, and no pod is made for a DaemonSet. admin_kubeconfig: a file with all rights. ca_file: what
-    clients check the server's certificate with. url: as in a kubeconfig.
+    garbage-collected, and no pod is made for a DaemonSet. scheduler: run a scheduler too; without it no pod gets a
+    node. admin_kubeconfig: a file with all rights. ca_file: what clients check the server's certificate with. url: as
+    in a kubeconfig. kubelet_client: files of a certificate and its key, with which the server goes to kubelets.
     """
 
     folder: Path
     controllers: bool = False
+    scheduler: bool = False
+    kubelet_client: tuple[Path, Path] | None = None
     api_server: ServerProcess = field(init=False)
     etcd: ServerProcess = field(init=False)
 
@@ -77,6 +80,10 @@ class Cluster:
         if self.controllers:
             manager = self._manager_command()
             self._servers.append(ServerProcess("kube-controller-manager", manager, self.folder, lambda: True))
+        if self.scheduler:
+            self._servers.append(
+                ServerProcess("kube-scheduler", self._scheduler_command(), self.folder, lambda: True)
+            )
 
     def __enter__(self) -> "Cluster":
         self.start()
@@ -266,6 +273,18 @@ class Cluster:
             "--service-cluster-ip-range=10.0.0.0/24",
             "--kubelet-preferred-address-types=InternalIP",
             "--allow-privileged=true",
+            *(f"--kubelet-client-{kind}={file}" for kind, file in self._kubelet_client()),
+        ]
+
+    def _kubelet_client(self) -> list[tuple[str, Path]]:
+        return list(zip(("certificate", "key"), self.kubelet_client or (), strict=False))
+
+    def _scheduler_command(self) -> list[object]:
+        return [
+            program("kube-scheduler"),
+            f"--kubeconfig={self.admin_kubeconfig}",
+            "--leader-elect=false",
+            "--secure-port=0",
         ]
 
     def _manager_command(self) -> list[object]:
