@@ -173,6 +173,20 @@ class ClusterSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class EventSettings:
+    """Kubernetes Events about the node, with target `kubernetes` (docs/events.md)."""
+
+    enabled: bool = setting(True, "Send Events to the API server; the log has them in any case.")
+    namespace: str = setting(
+        "kube-system",
+        "Where they lie. The API server allows Events about a node in these two namespaces only.",
+        choices=("kube-system", "default"),
+    )
+    per_minute: int = setting(10, "Most Events in the long run; what is more is merged.", low=1, high=600)
+    burst: int = setting(25, "Most Events at once after quiet.", low=1, high=250)
+
+
+@dataclass(frozen=True, slots=True)
 class NodeObjectSettings:
     """Labels and annotations of the Kubernetes node."""
 
@@ -182,6 +196,10 @@ class NodeObjectSettings:
     )
     skip: str = setting(
         "", "Labels and annotations that are not written: names with commas between them, e.g. `servertype`."
+    )
+    conditions: bool = setting(
+        False,
+        "Keep the node conditions AscendChipsHealthy, AscendNetworkHealthy and NodeagentDriver; never in shadow mode.",
     )
 
 
@@ -246,6 +264,7 @@ class Settings:
     faults: FaultSettings = FaultSettings()
     publish: PublishSettings = PublishSettings()
     cluster: ClusterSettings = ClusterSettings()
+    events: EventSettings = EventSettings()
     node_object: NodeObjectSettings = NodeObjectSettings()
     daemon: DaemonSettings = DaemonSettings()
     http: HttpSettings = HttpSettings()

@@ -1,6 +1,6 @@
 """What the daemon tells about itself: Events and metrics, behind two small protocols.
 
-Everything below the daemon layer sees only these; the log implements them until the cluster connects them.
+Everything below the daemon layer sees only these; the log, the API server and the registry of metrics are behind them.
 """
 
 from dataclasses import dataclass

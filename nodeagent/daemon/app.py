@@ -10,6 +10,7 @@ from nodeagent.core.errors import ReadBackError
 from nodeagent.core.model import NodeView
 from nodeagent.core.observation import CarriedOver
 from nodeagent.core.settings import Settings
+from nodeagent.core.telemetry import EventSink
 from nodeagent.daemon.build import (
     book_parameters,
     check_access,
@@ -26,7 +27,7 @@ from nodeagent.daemon.cluster import Cluster, pods_of
 from nodeagent.daemon.core_loop import CoreLoop
 from nodeagent.daemon.health import Conditions
 from nodeagent.daemon.lock import NodeLock
-from nodeagent.daemon.logs import LogEvents
+from nodeagent.daemon.logs import Fan, LogEvents
 from nodeagent.daemon.metrics import Registry
 from nodeagent.daemon.release import DriverRelease
 from nodeagent.daemon.selfcheck.doctor import Doctor
@@ -87,7 +88,7 @@ class Daemon:
         stopping: threading.Event | None = None,
     ) -> None:
         self.metrics = Registry()
-        self._events = LogEvents(self.metrics)
+        self._events: EventSink = LogEvents(self.metrics)
         self._clock = clock
         self._reaper, self._gateway_reaper = Reaper(), Reaper()
         self._supervisor = Supervisor(self.metrics)
@@ -102,13 +103,14 @@ class Daemon:
             check_access(settings)
             self._cluster = Cluster(settings.publish.kubeconfig, self.metrics)
             target = self._cluster.target
+            self._events = Fan(self._events, *self._cluster.listeners(settings))
         self._target = target
         self._state_file = StateFile(Path(own.state_dir) if own.state_dir else None, self.metrics)
         self.core = CoreLoop(
             clock,
             layers.in_force,
             self._name_of,
-            self._show,
+            self._hand_on,
             self._start_publisher,
             self._state_file.save,
             self._events,
@@ -317,15 +319,19 @@ class Daemon:
         tools = [] if self._tool is None else self._tool.pids()
         return [f"driver host with pid {pid}" for pid in hosts] + [f"hccn_tool with pid {pid}" for pid in tools]
 
-    def _show(self, view: NodeView) -> None:
-        self._start_check.seen(view.product)
-        self.publisher.submit(view)
-
     def _name_of(self, code: int) -> str:
         record = self.core.config.table.lookup(code)
         return record.name_en if record is not None else ""
 
+    def _hand_on(self, view: NodeView) -> None:
+        self._start_check.seen(view.product)
+        self.publisher.submit(view)
+        if self._cluster is not None:
+            self._cluster.submit(view)
+
     def _start_publisher(self) -> None:
+        if self._cluster is not None:
+            self._cluster.begin()
         if not self._publisher_started:
             self._publisher_started = True
             self.publisher.start()

@@ -6,8 +6,14 @@ from typing import Any
 from nodeagent.cluster.client import ApiClient
 from nodeagent.cluster.followed import FollowedObject
 from nodeagent.cluster.watch import Follower, Selection, Watch, named
-from nodeagent.core.telemetry import Metrics
+from nodeagent.core.clock import SystemClock
+from nodeagent.core.model import NodeView
+from nodeagent.core.settings import Settings
+from nodeagent.core.telemetry import EventSink, Metrics
 from nodeagent.daemon.supervisor import Loop
+from nodeagent.publish.condition_writer import ConditionWriter
+from nodeagent.publish.event_book import EventLimits
+from nodeagent.publish.event_writer import EventWriter
 from nodeagent.publish.kubernetes import KubernetesTarget
 from nodeagent.sources.pods import field_selector
 
@@ -55,6 +61,28 @@ class Cluster:
         self.target = KubernetesTarget(self.client, on_lag=self._lagging)
         self._watches: list[Watch] = []
         self._own: Watch | None = None
+        self._events: EventWriter | None = None
+        self._conditions: ConditionWriter | None = None
+
+    def listeners(self, settings: Settings) -> list[EventSink]:
+        """Who hears of Events, as the settings say: the writer of Events, and that of node conditions."""
+        node, clock, events = settings.node.name, SystemClock(), settings.events
+        if events.enabled:
+            limits = EventLimits(events.per_minute, events.burst)
+            self._events = EventWriter(self.client, node, events.namespace, limits, clock, self._metrics)
+        if settings.node_object.conditions and settings.publish.mode != "shadow":
+            self._conditions = ConditionWriter(self.client, node, clock, self._metrics)
+        return [each for each in (self._events, self._conditions) if each is not None]
+
+    def submit(self, view: NodeView) -> None:
+        """The node as it is now; never blocks."""
+        if self._conditions is not None:
+            self._conditions.submit(view)
+
+    def begin(self) -> None:
+        """Views are complete from now on."""
+        if self._conditions is not None:
+            self._conditions.begin()
 
     def follow_own(self, key: tuple[str, str], look: Callable[[], None]) -> None:
         """Watch the object that we write."""
@@ -71,8 +99,13 @@ class Cluster:
         self._add(selection, follower)
 
     def loops(self) -> list[Loop]:
-        """All watches, to be supervised."""
-        return [Loop(watch.name, watch.run, watch.stop) for watch in self._watches]
+        """All watches and writers, to be supervised."""
+        loops = [Loop(watch.name, watch.run, watch.stop) for watch in self._watches]
+        if self._events is not None:
+            loops.append(Loop("events", self._events.run, self._events.stop))
+        if self._conditions is not None:
+            loops.append(Loop("conditions", self._conditions.run, self._conditions.stop))
+        return loops
 
     def _add(self, selection: Selection, follower: Follower) -> Watch:
         watch = Watch(self.client, selection, follower, self._metrics)

@@ -7,7 +7,7 @@ import threading
 from typing import TextIO
 
 from nodeagent.core.clock import monotonic_s
-from nodeagent.core.telemetry import Event, EventReason, Metrics
+from nodeagent.core.telemetry import Event, EventReason, EventSink, Metrics
 
 _TEXT = "%(asctime)s %(levelname)-7s %(name)s %(message)s"
 
@@ -92,3 +92,15 @@ class LogEvents:
         write = self._log.warning if event.warning else self._log.info
         subject = f" {event.subject}:" if event.subject else ""
         write("%s%s %s", event.reason.value, subject, event.message)
+
+
+class Fan:
+    """Hands each Event to several sinks, in order."""
+
+    def __init__(self, *sinks: EventSink) -> None:
+        self._sinks = sinks
+
+    def emit(self, event: Event) -> None:
+        """Hand on one Event."""
+        for sink in self._sinks:
+            sink.emit(event)

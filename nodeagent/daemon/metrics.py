@@ -49,6 +49,9 @@ DECLARED: dict[str, Declaration] = {
     "chips_in_use": Declaration(_G, "Chips that pods of this node use."),
     "chips_silent": Declaration(_G, "Chips that give no usable answer."),
     "chips_unhealthy": Declaration(_G, "Chips that must be avoided, by plane.", ("plane",)),
+    "conditions_written_total": Declaration(
+        _C, "Requests about node conditions: ok (written), read, failed (tried again).", ("result",)
+    ),
     "configuration_rejected_total": Declaration(
         _C, "Contents of tables and rules that were refused: a whole configuration, or groups of rules.", ("what",)
     ),
@@ -69,6 +72,13 @@ DECLARED: dict[str, Declaration] = {
     "driver_ring_dropped_total": Declaration(_C, "Fault events lost because the ring was full."),
     "driver_sessions_lost_total": Declaration(_C, "Driver hosts that hung or ended."),
     "driver_subscribed": Declaration(_G, "1 while fault events are subscribed."),
+    "events_dropped_total": Declaration(
+        _C, "Events that the API server refused or that waited too long for it, by reason.", ("reason",)
+    ),
+    "events_merged_total": Declaration(_C, "Events told within another Event of the API server.", ("reason",)),
+    "events_sent_total": Declaration(
+        _C, "Event objects by result: ok, failed (tried again), refused and expired (both dropped).", ("result",)
+    ),
     "events_total": Declaration(_C, "Events told to people, by reason.", ("reason",)),
     "fault_acknowledged_seconds": Declaration(
         _H, "From the driver's stamp of a fault to the acknowledged write that shows it.", (), _FAULT_BUCKETS_S

@@ -6,6 +6,7 @@ Every test has a node of its own; the mock beneath it is an eight-chip A2.
 import contextlib
 import json
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,9 @@ import yaml
 from kit.cluster import Cluster
 from kit.cluster_daemon import daemon_in
 from kit.daemon import Daemon, wait_until
+from kit.server_process import free_ports
 from kit.tcp_proxy import TcpProxy
+from prometheus_client.parser import text_string_to_metric_families
 
 from nodeagent.mock.client import MockControl
 from nodeagent.mock.launch import MockServer
@@ -53,6 +56,14 @@ def patch(cluster: Cluster, path: str, body: object) -> Any:
 def managers(obj: dict[str, Any]) -> set[str]:
     """Programs that own a field of an object."""
     return {entry["manager"] for entry in obj["metadata"]["managedFields"]}
+
+
+def metric(port: int, name: str, **labels: str) -> float:
+    """Sum of the samples of a metric that have these labels."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        text = answer.read().decode()
+    samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+    return sum(s.value for s in samples if s.name == name and labels.items() <= s.labels.items())
 
 
 def healthy(daemon: Daemon) -> None:
@@ -201,6 +212,28 @@ class TestOutages:
             daemon.wait_for_faults({**RAISED, ("Ascend910-6", PRE): "PreSeparateNPU"})
             patch(cluster, path_of(node), {"data": {"Foo": "x"}})
             wait_until(lambda: "Foo" not in daemon.data(), "the watch lives again")
+
+    def test_an_outage_costs_one_write_however_much_happened(
+        self, cluster: Cluster, server: MockServer, control: MockControl, tmp_path: Path, node: str
+    ) -> None:
+        """Lessons 13. Counted by the daemon's own metrics: what was taken, and what was asked of the server."""
+        (port,) = free_ports(1)
+        with daemon_in(cluster, server, tmp_path, node, http__port=port) as daemon:
+            healthy(daemon)
+            wait_until(lambda: metric(port, "nodeagent_publish_writes_total", result="ok") == 1)
+            cluster.api_server.kill()
+            control.raise_fault(3, X)
+            wait_until(lambda: metric(port, "nodeagent_publish_writes_total", result="failed") >= 1)
+            for chip in (0, 1, 2, 4, 5, 6, 7):
+                for code in ("80E18005", "80C98008", "8C204E00"):
+                    control.raise_fault(chip, code)
+                    control.clear_fault(chip, code)
+            wait_until(lambda: metric(port, "nodeagent_faults", level="RestartNPU") == 1, "43 transitions are taken in")
+            cluster.api_server.start()
+            daemon.wait_for_faults(RAISED)
+            wait_until(lambda: "publish_recovered" in daemon.words())
+            assert metric(port, "nodeagent_publish_writes_total", result="ok") == 2
+            assert metric(port, "nodeagent_api_requests_total", object="device_info", verb="get") == 1, "read once ever"
 
     def test_a_start_without_a_server_publishes_when_it_comes(
         self, cluster: Cluster, server: MockServer, control: MockControl, tmp_path: Path, node: str

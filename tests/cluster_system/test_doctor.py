@@ -59,7 +59,7 @@ def test_what_it_names_as_missing_is_what_must_be_granted(cluster: Cluster, acco
         "fault-configmap": "skipped",
     }
     first, *rules = before["rights"]["detail"]
-    assert first == "12 of 12 rights are missing"
+    assert first == "13 of 13 rights are missing"
     grant(cluster, account, rules)
     wait_until(lambda: doctor(cluster, account)["rights"]["verdict"] == "ok", "the authorizer has seen the roles")
     after = doctor(cluster, account)

@@ -84,7 +84,7 @@ class TestCluster:
         asked = [
             tuple(sorted(r.body["spec"]["resourceAttributes"].items())) for r in api.requests if r.method == "POST"
         ]
-        assert len(asked) == len(set(asked)) == 12
+        assert len(asked) == len(set(asked)) == 13
         assert all(r.path.startswith("/apis/authorization.k8s.io/v1/") for r in api.requests if r.method == "POST")
 
     def test_missing_rights(self, settings: Settings, api: FakeApi) -> None:
@@ -92,7 +92,7 @@ class TestCluster:
         check = examined(settings, "rights")["rights"]
         assert check.verdict is Verdict.FAIL
         assert check.detail.splitlines() == [
-            "2 of 12 rights are missing",
+            "2 of 13 rights are missing",
             "# Role in the namespace kube-system",
             '- {apiGroups: [""], resources: ["configmaps"], verbs: ["create"]}',
             "# ClusterRole",
@@ -310,7 +310,7 @@ class TestAtTheStart:
     def test_each_thing_is_asked_once(self, settings: Settings, api: FakeApi) -> None:
         self.run(settings)
         asked = [(r.method, r.path, str(r.body)) for r in api.requests]
-        assert len(asked) == len(set(asked)) == 4 + 12
+        assert len(asked) == len(set(asked)) == 4 + 13
 
     def test_stopping_ends_it(self, settings: Settings, api: FakeApi, caplog: pytest.LogCaptureFixture) -> None:
         caplog.set_level(logging.INFO)

@@ -53,14 +53,16 @@ class Cluster:
 
     controllers: run a controller manager too; without it no namespace gets its `default` service account, nothing is
     garbage-collected, and no pod is made for a DaemonSet. scheduler: run a scheduler too; without it no pod gets a
-    node. admin_kubeconfig: a file with all rights. ca_file: what clients check the server's certificate with. url: as
-    in a kubeconfig. kubelet_client: files of a certificate and its key, with which the server goes to kubelets.
+    node. daemon_kubeconfig: of daemons, None = all rights. kubelet_client: files of a certificate and its key, with
+    which the server goes to kubelets. admin_kubeconfig: a file with all rights. ca_file: what clients check the
+    server's certificate with. url: as in a kubeconfig.
     """
 
     folder: Path
     controllers: bool = False
     scheduler: bool = False
     kubelet_client: tuple[Path, Path] | None = None
+    daemon_kubeconfig: Path | None = None
     api_server: ServerProcess = field(init=False)
     etcd: ServerProcess = field(init=False)
 

@@ -15,7 +15,10 @@ from nodeagent.render.device_info import NAMESPACE, object_name
 def daemon_in(
     cluster: Cluster, server: MockServer, folder: Path, node: str, kubeconfig: Path | None = None, **settings: object
 ) -> Iterator[Daemon]:
-    """`kit.daemon.daemon_on` for a node of a cluster. kubeconfig: whose rights it has, default all rights."""
+    """`kit.daemon.daemon_on` for a node of a cluster.
+
+    kubeconfig: whose rights it has, default those of our service account.
+    """
 
     def read() -> Mapping[str, str] | None:
         found = cluster.config_map(NAMESPACE, object_name(node))
@@ -23,7 +26,7 @@ def daemon_in(
 
     target = {
         "publish__target": "kubernetes",
-        "publish__kubeconfig": kubeconfig or cluster.admin_kubeconfig,
+        "publish__kubeconfig": kubeconfig or cluster.daemon_kubeconfig or cluster.admin_kubeconfig,
         "node__name": node,
     }
     with daemon_on(server, folder, **target, **settings) as daemon:

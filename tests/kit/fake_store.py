@@ -156,7 +156,8 @@ class Store:
             if method == "GET":
                 return 200, present
             if method == "PATCH":
-                return 200, self.store(target.resource, key, merged(present, body))
+                strategic = headers.get("content-type") == "application/strategic-merge-patch+json"
+                return 200, self.store(target.resource, key, merged(present, body, by_type=strategic))
             asked = body["metadata"].get("resourceVersion")
             if asked is not None and asked != present["metadata"]["resourceVersion"]:
                 return 409, status_of(409, "the object has been modified")
@@ -183,8 +184,11 @@ class Store:
         self._changed.notify_all()
 
 
-def merged(present: Any, patch: Any) -> Any:
-    """A JSON merge patch applied (RFC 7396)."""
+def merged(present: Any, patch: Any, by_type: bool = False) -> Any:
+    """A JSON merge patch applied (RFC 7396). by_type: lists of conditions merge by their type, as strategic ones do."""
+    if by_type and isinstance(patch, list) and isinstance(present, list):
+        before = {each["type"]: each for each in present}
+        return list((before | {each["type"]: {**before.get(each["type"], {}), **each} for each in patch}).values())
     if not isinstance(patch, dict):
         return patch
     result = dict(present) if isinstance(present, dict) else {}
@@ -192,5 +196,5 @@ def merged(present: Any, patch: Any) -> Any:
         if value is None:
             result.pop(key, None)
         else:
-            result[key] = merged(result.get(key), value)
+            result[key] = merged(result.get(key), value, by_type)
     return result

@@ -10,6 +10,7 @@ from nodeagent.core.errors import LibraryError
 from nodeagent.core.instant import Instant
 from nodeagent.core.settings import (
     ClusterSettings,
+    EventSettings,
     FaultSettings,
     NodeObjectSettings,
     NodeSettings,
@@ -61,6 +62,7 @@ class TestNeededRights:
             *(Right(verb, "configmaps", "kube-system", "mindx-dl-fault-config") for verb in ("get", "list", "watch")),
             *(Right(verb, "pods") for verb in ("list", "watch")),
             *(Right(verb, "nodes", name="worker-1") for verb in ("get", "patch")),
+            Right("create", "events", "kube-system"),
         }
 
     def test_what_is_switched_off_needs_no_right(self) -> None:
@@ -69,11 +71,18 @@ class TestNeededRights:
             faults=FaultSettings(config_map=""),
             cluster=ClusterSettings(pods=False),
             node_object=NodeObjectSettings(enabled=False),
+            events=EventSettings(enabled=False),
         )
         assert {(right.resource, right.name) for right in needed_rights(bare)} == {
             ("configmaps", ""),
             ("configmaps", OWN),
         }
+
+    def test_conditions_need_the_status_of_the_node(self) -> None:
+        wanted = replace(SETTINGS, node_object=NodeObjectSettings(conditions=True))
+        assert Right("patch", "nodes", name="worker-1", subresource="status") in needed_rights(wanted)
+        shadow = replace(wanted, publish=PublishSettings(mode="shadow"))
+        assert "nodes" not in {right.resource for right in needed_rights(shadow)}
 
     def test_a_shadow_needs_rights_on_its_own_object_only(self) -> None:
         shadow = replace(SETTINGS, publish=PublishSettings(mode="shadow"))
@@ -118,7 +127,7 @@ class TestRights:
         check = check_rights(needed, [Right("watch", "pods")])
         assert check.verdict is Verdict.FAIL
         first, *rules = check.detail.splitlines()
-        assert first == "1 of 12 rights are missing"
+        assert first == "1 of 13 rights are missing"
         assert rules == ["# ClusterRole", '- {apiGroups: [""], resources: ["pods"], verbs: ["watch"]}']
 
     def test_none_missing(self) -> None:

@@ -70,6 +70,10 @@ def needed_rights(settings: Settings) -> tuple[Right, ...]:
         rights += [Right(verb, "pods") for verb in ("list", "watch")]
     if settings.node_object.enabled and not shadow:
         rights += [Right(verb, "nodes", name=settings.node.name) for verb in ("get", "patch")]
+    if settings.events.enabled:
+        rights.append(Right("create", "events", settings.events.namespace))
+    if settings.node_object.conditions and not shadow:
+        rights.append(Right("patch", "nodes", name=settings.node.name, subresource="status"))
     return tuple(rights)
 
 
