@@ -83,9 +83,7 @@ class Cluster:
             manager = self._manager_command()
             self._servers.append(ServerProcess("kube-controller-manager", manager, self.folder, lambda: True))
         if self.scheduler:
-            self._servers.append(
-                ServerProcess("kube-scheduler", self._scheduler_command(), self.folder, lambda: True)
-            )
+            self._servers.append(ServerProcess("kube-scheduler", self._scheduler_command(), self.folder, lambda: True))
 
     def __enter__(self) -> "Cluster":
         self.start()

@@ -46,7 +46,10 @@ class NodeFolder:
         (self.path / "kernel.json").write_text(json.dumps(values))
         for root in _cgroup_roots():
             (root / self.path.name).mkdir()
-            for given in ("cpuset.cpus", "cpuset.mems"):  # a new cpuset of version 1 is empty, and nothing can run in it
+            for given in (
+                "cpuset.cpus",
+                "cpuset.mems",
+            ):  # version 1 gives a new cpuset none
                 if (root / "cgroup.clone_children").exists() and (root / given).exists():
                     (root / self.path.name / given).write_text((root / given).read_text())
 

@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 from kit.cluster import foreign_without
+from kit.manifests import NAMESPACE
 from kit.node import RealNode
+from kit.node_daemon import DaemonInPod, daemon_in_pod
 from kit.node_images import missing_tools
+
+from nodeagent.mock.launch import MockServer
 
 START_S = 900
 """For whichever test comes first: it waits for the image to be built."""
@@ -40,3 +44,30 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealNode]:
         pytest.skip("KUBEBUILDER_ASSETS names a folder without kubelet")
     with RealNode(tmp_path_factory.mktemp("node")) as node:
         yield node
+
+
+@pytest.fixture(scope="session")
+def namespace(node: RealNode) -> str:
+    """MindCluster's namespace, which the manifests expect. It admits what the overlay is made for."""
+    node.cluster.kubectl("create", "namespace", NAMESPACE)
+    return NAMESPACE
+
+
+@pytest.fixture
+def hardware(tmp_path: Path) -> Iterator[MockServer]:
+    """A mock node outside of all pods, so that it outlives them as real chips do."""
+    folder = tmp_path / "hardware"
+    folder.mkdir()
+    server = MockServer.start("a2", socket=folder / "socket")
+    (folder / "socket").chmod(0o666)  # the pod is another user
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def daemon(node: RealNode, namespace: str, hardware: MockServer) -> Iterator[DaemonInPod]:
+    """The daemon in a pod, on that mock node, publishing in mode live."""
+    with daemon_in_pod(node, Path(hardware.socket).parent) as daemon:
+        yield daemon
