@@ -55,7 +55,9 @@ COPY --from=build /opt/nodeagent /opt/nodeagent
 ENV PATH=/opt/nodeagent/bin:$PATH PYTHONDONTWRITEBYTECODE=1
 ENTRYPOINT ["tini", "--", "nodeagent"]
 CMD ["run"]
-ARG VERSION=unknown REVISION=unknown SOURCE=
+ARG VERSION=unknown
+ARG REVISION=unknown
+ARG SOURCE=
 LABEL org.opencontainers.image.title="nodeagent" \
       org.opencontainers.image.description="Node health daemon for Huawei Ascend clusters" \
       org.opencontainers.image.licenses="Apache-2.0" \

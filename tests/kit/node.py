@@ -14,7 +14,7 @@ from typing import Any
 from kit.cluster import Cluster, program
 from kit.daemon import LIMIT_S, wait_until
 from kit.node_images import PAUSE, archives
-from kit.node_leftovers import NodeFolder, clean_leftovers
+from kit.node_leftovers import PREFIX, NodeFolder, clean_leftovers
 from kit.server_process import ServerProcess, free_ports
 
 NODE = "node-of-the-tests"
@@ -31,6 +31,7 @@ class RealNode:
     """
 
     def __init__(self, logs: Path) -> None:
+        _assert_no_other_kubelet()
         clean_leftovers()
         self._images = archives()
         self._held = NodeFolder()
@@ -199,6 +200,17 @@ disabled_plugins = ["io.containerd.internal.v1.opt"]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT_S)
         assert not check or done.returncode == 0, f"{command}: {done.stderr}"
         return done
+
+
+def _assert_no_other_kubelet() -> None:
+    """A kubelet cannot be told to leave /var/lib/kubelet/device-plugins and settings of the kernel alone."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+        except OSError:
+            continue  # it ended
+        foreign = Path(words[0]).name == "kubelet" and not any(PREFIX in word for word in words)
+        assert not foreign, f"a kubelet runs here (process {entry.name}): these tests would disturb it"
 
 
 def _certificate(folder: Path) -> tuple[Path, Path]:

@@ -123,11 +123,15 @@ def main() -> int:
             raise NoImage(f"{builder} could not build it, and said why")
         if arguments.archive is not None:
             write_archive(builder, name, arguments.archive.resolve())
-        total, base = unpacked_kb(builder, name), unpacked_kb(builder, arguments.base)
     except NoImage as error:
         print(f"image: {error}", file=sys.stderr)
         return 1
-    print(f"{name}: {(total - base) / _MB:.0f} MB unpacked above {arguments.base}, {total / _MB:.0f} MB in all")
+    try:
+        total, base = unpacked_kb(builder, name), unpacked_kb(builder, arguments.base)
+    except NoImage as error:
+        print(f"{name} is built; how large it is cannot be told: {error}", file=sys.stderr)
+    else:
+        print(f"{name}: {(total - base) / _MB:.0f} MB unpacked above {arguments.base}, {total / _MB:.0f} MB in all")
     return 0
 
 
