@@ -196,17 +196,23 @@ class Publisher:
         """How publishing stands; from any thread."""
         return self._status
 
+    def turn(self) -> float | None:
+        """One pass of the thread, whatever happens in it; returns the seconds to wait, None = until a new view.
+
+        For whoever drives many publishers with few threads (tools/fleet) instead of starting this one's own: one call
+        at a time, and again after `submit` and `look`.
+        """
+        try:
+            wait_s = self._round()
+        except Exception as error:  # noqa: BLE001 - border of the supervised loop: the thread survives everything
+            wait_s = self._survive(error)
+        book = self._book
+        self._status = PublisherStatus(book.pending, self._generation, book.failures, self._problem, self._waits_for())
+        return wait_s
+
     def _run(self) -> None:
         while not self._stopping:
-            try:
-                wait_s = self._round()
-            except Exception as error:  # noqa: BLE001 - border of the supervised loop: the thread survives everything
-                wait_s = self._survive(error)
-            book = self._book
-            self._status = PublisherStatus(
-                book.pending, self._generation, book.failures, self._problem, self._waits_for()
-            )
-            self._wake.wait(wait_s)
+            self._wake.wait(self.turn())
             self._wake.clear()
 
     def _survive(self, error: Exception) -> float:

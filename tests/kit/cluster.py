@@ -53,16 +53,16 @@ class Cluster:
 
     controllers: run a controller manager too; without it no namespace gets its `default` service account, nothing is
     garbage-collected, and no pod is made for a DaemonSet. scheduler: run a scheduler too; without it no pod gets a
-    node. daemon_kubeconfig: of daemons, None = all rights. kubelet_client: files of a certificate and its key, with
-    which the server goes to kubelets. admin_kubeconfig: a file with all rights. ca_file: what clients check the
-    server's certificate with. url: as in a kubeconfig.
+    node. daemon_kubeconfig: of daemons, None = all rights. api_flags: further flags of the API server.
+    admin_kubeconfig: a file with all rights. ca_file: what clients check the server's certificate with. url: as in a
+    kubeconfig.
     """
 
     folder: Path
     controllers: bool = False
     scheduler: bool = False
-    kubelet_client: tuple[Path, Path] | None = None
     daemon_kubeconfig: Path | None = None
+    api_flags: tuple[str, ...] = ()
     api_server: ServerProcess = field(init=False)
     etcd: ServerProcess = field(init=False)
 
@@ -83,7 +83,8 @@ class Cluster:
             manager = self._manager_command()
             self._servers.append(ServerProcess("kube-controller-manager", manager, self.folder, lambda: True))
         if self.scheduler:
-            self._servers.append(ServerProcess("kube-scheduler", self._scheduler_command(), self.folder, lambda: True))
+            scheduler = self._scheduler_command()
+            self._servers.append(ServerProcess("kube-scheduler", scheduler, self.folder, lambda: True))
 
     def __enter__(self) -> "Cluster":
         self.start()
@@ -273,11 +274,8 @@ class Cluster:
             "--service-cluster-ip-range=10.0.0.0/24",
             "--kubelet-preferred-address-types=InternalIP",
             "--allow-privileged=true",
-            *(f"--kubelet-client-{kind}={file}" for kind, file in self._kubelet_client()),
+            *self.api_flags,
         ]
-
-    def _kubelet_client(self) -> list[tuple[str, Path]]:
-        return list(zip(("certificate", "key"), self.kubelet_client or (), strict=False))
 
     def _scheduler_command(self) -> list[object]:
         return [

@@ -36,14 +36,15 @@ class RealNode:
         self._images = archives()
         self._held = NodeFolder()
         self.folder = self._held.path
-        client = _certificate(self.folder)
-        self.cluster = Cluster(logs, controllers=True, scheduler=True, kubelet_client=client)
+        certificate, key = _certificate(self.folder)
+        to_kubelets = (f"--kubelet-client-certificate={certificate}", f"--kubelet-client-key={key}")
+        self.cluster = Cluster(logs, controllers=True, scheduler=True, api_flags=to_kubelets)
         (self.port,) = free_ports(1)
         self._socket = self.folder / "containerd.sock"
         self.containerd = ServerProcess(
             "containerd", ["containerd", "--config", self._containerd_file()], logs, self._containerd_answers
         )
-        self.kubelet = ServerProcess("kubelet", self._kubelet_command(client[0]), logs, self._registered)
+        self.kubelet = ServerProcess("kubelet", self._kubelet_command(certificate), logs, self._registered)
 
     def __enter__(self) -> "RealNode":
         try:
