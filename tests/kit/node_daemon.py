@@ -1,4 +1,4 @@
-"""The dry-run overlay of the manifests on a real node, changed only where the node of the tests needs it."""
+"""An overlay of the manifests on a real node, changed only where the node of the tests needs it."""
 
 import contextlib
 import json
@@ -24,8 +24,7 @@ from nodeagent.render.device_info import NAMESPACE as TARGET_NAMESPACE
 from nodeagent.render.device_info import object_name
 from nodeagent.render.reading import ParsedDeviceInfo, parse_device_info
 
-SELECTOR = "app.kubernetes.io/instance%3Ddry-run"
-DAEMON_SET = "nodeagent-dry-run"
+SELECTORS = {"dry-run": "app.kubernetes.io/instance%3Ddry-run", "a2": "app.kubernetes.io/instance%3Dnodeagent"}
 HARDWARE = "/hardware"
 
 Object = dict[str, Any]
@@ -36,7 +35,8 @@ class DaemonInPod:
     """A DaemonSet of ours, installed on the node.
 
     hardware: folder of the socket of a mock node outside of the pod, which outlives it; None = the pod's own.
-    settings: `a.b` to value, over those of the overlay. container: fields of the container to be changed.
+    settings: `a.b` to value, over those of the overlay. container: fields of the container to be changed. overlay: its
+    name. host: where the folders lie that the overlay takes from the machine, all but /dev; needed where it takes any.
     """
 
     node: RealNode
@@ -44,7 +44,21 @@ class DaemonInPod:
     settings: Mapping[str, object] = field(default_factory=dict)
     container: Mapping[str, object] = field(default_factory=dict)
     image: str = AGENT
+    overlay: str = "dry-run"
+    host: Path | None = None
     _port: int = field(default_factory=lambda: free_ports(1)[0])
+
+    @property
+    def selector(self) -> str:
+        """Finds its pods."""
+        return SELECTORS[self.overlay]
+
+    @property
+    def object_path(self) -> str:
+        """Path of the published object at the API server."""
+        name = f"dry-run-{NODE}" if self.overlay == "dry-run" else NODE
+        shadow = self.settings.get("publish.mode") == "shadow"
+        return f"/api/v1/namespaces/{TARGET_NAMESPACE}/configmaps/{object_name(name, shadow)}"
 
     def apply(self) -> None:
         """Create or update the objects."""
@@ -55,21 +69,26 @@ class DaemonInPod:
         """Delete them, and wait until the pod is gone."""
         text = json.dumps({"apiVersion": "v1", "kind": "List", "items": self.objects()})
         self.node.cluster.kubectl("delete", "--ignore-not-found", "-f", "-", input=text)
-        path = f"/api/v1/namespaces/{NAMESPACE}/pods?labelSelector={SELECTOR}"
+        path = f"/api/v1/namespaces/{NAMESPACE}/pods?labelSelector={self.selector}"
         wait_until(lambda: not self.node.cluster.call("GET", path).document["items"], "the pods are gone")
 
     def objects(self) -> list[Object]:
         """The overlay as it is applied."""
-        found = objects(self.node.cluster.kubectl("kustomize", MANIFESTS / "overlays" / "dry-run").stdout)
+        found = objects(self.node.cluster.kubectl("kustomize", MANIFESTS / "overlays" / self.overlay).stdout)
         config = one(found, "ConfigMap")["data"]
         settings = yaml.safe_load(config["config.yaml"])
         for path, value in {"publish.mode": "live", "http.port": self._port, **self.settings}.items():
             area, _, key = path.partition(".")
             settings.setdefault(area, {})[key] = value
         config["config.yaml"] = yaml.safe_dump(settings)
-        config["timeline.yaml"] = "timeline: []\n"
+        if "timeline.yaml" in config:
+            config["timeline.yaml"] = "timeline: []\n"
         pod = one(found, "DaemonSet")["spec"]["template"]["spec"]
         pod |= {"hostNetwork": True, "dnsPolicy": "Default"}  # there is no pod network
+        for volume in pod["volumes"]:
+            if volume.get("hostPath") and volume["name"] != "dev":
+                assert self.host is not None
+                volume["hostPath"]["path"] = str(self.host / volume["name"])
         (container,) = pod["containers"]
         container |= {"image": self.image, "imagePullPolicy": "Never"}
         container["ports"] = [{"name": "http", "containerPort": self._port}]
@@ -93,7 +112,9 @@ class DaemonInPod:
                 "running" in s["state"] and s["restartCount"] >= restarts and (s["ready"] or not ready) for s in states
             )
 
-        return self.node.wait_for_pod(NAMESPACE, SELECTOR, good, f"a pod runs after {restarts} restarts", 2 * LIMIT_S)
+        return self.node.wait_for_pod(
+            NAMESPACE, self.selector, good, f"a pod runs after {restarts} restarts", 2 * LIMIT_S
+        )
 
     def exec(self, *words: object, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run a command in the pod's container."""
@@ -141,8 +162,8 @@ class DaemonInPod:
 
     def data(self) -> dict[str, str] | None:
         """`data` of the published object."""
-        found = self.node.cluster.config_map(TARGET_NAMESPACE, object_name(f"dry-run-{NODE}"))
-        return None if found is None else dict(found["data"])
+        answer = self.node.cluster.call("GET", self.object_path)
+        return dict(answer.document["data"]) if answer.status == 200 else None
 
     def published(self) -> ParsedDeviceInfo | None:
         """What a consumer reads there; None while there is none."""
@@ -170,7 +191,7 @@ class DaemonInPod:
         try:
             wait_until(good, f"published faults are {expected}")
         except AssertionError as error:
-            story = self.node.story(NAMESPACE, SELECTOR)
+            story = self.node.story(NAMESPACE, self.selector)
             raise AssertionError(f"{error}\npublished: {self.data()}\n{story}") from None
         return found[0]
 
@@ -185,5 +206,4 @@ def daemon_in_pod(node: RealNode, hardware: Path | None = None, **fields: Any) -
         yield daemon
     finally:
         daemon.delete()
-        path = f"/api/v1/namespaces/{TARGET_NAMESPACE}/configmaps/{object_name(f'dry-run-{NODE}')}"
-        node.cluster.call("DELETE", path)
+        node.cluster.call("DELETE", daemon.object_path)

@@ -90,7 +90,7 @@ def test_a_start_that_fails_tells_why_in_the_status_of_the_pod(node: RealNode, n
     try:
         pod = node.wait_for_pod(
             namespace,
-            "app.kubernetes.io/instance%3Ddry-run",
+            daemon.selector,
             lambda pod: any("terminated" in s["lastState"] for s in pod["status"].get("containerStatuses", [])),
             "the container ended",
         )

@@ -10,7 +10,7 @@ import pytest
 from kit.daemon import wait_until
 from kit.manifests import NAMESPACE
 from kit.node import NODE, RealNode
-from kit.node_daemon import SELECTOR, DaemonInPod, daemon_in_pod
+from kit.node_daemon import DaemonInPod, daemon_in_pod
 from kit.node_images import AGENT
 
 from nodeagent.mock.client import MockControl
@@ -105,7 +105,7 @@ def test_deleting_the_daemon_set_leaves_the_object_as_it_is(
     daemon.wait_for_faults(FAULT)
     before = daemon.data()
     daemon.delete()
-    assert node.pods(NAMESPACE, SELECTOR) == []
+    assert node.pods(NAMESPACE, daemon.selector) == []
     assert daemon.data() == before
 
 
