@@ -9,12 +9,14 @@ from nodeagent.core.errors import ReadBackError
 from nodeagent.core.instant import Instant
 from nodeagent.core.levels import Level, plane_of
 from nodeagent.core.model import ChipId, ChipView, Family, FaultView, NodeView, Product
+from nodeagent.core.pauses import backoff_s
 from nodeagent.core.telemetry import Metrics, NullTelemetry
-from nodeagent.daemon.app import READ_BACK_PAUSES_S
+from nodeagent.daemon.restoring import READ_BACK_PAUSES_S
 from nodeagent.publish.book import BookParameters
 from nodeagent.publish.kubernetes import KubernetesTarget
+from nodeagent.publish.manner import Manner
 from nodeagent.publish.other_writer import WriterGuard
-from nodeagent.publish.publisher import Manner, Publisher
+from nodeagent.publish.publisher import Publisher
 from nodeagent.publish.targets import Target
 
 CHIPS = 8
@@ -89,7 +91,7 @@ class SimulatedNode:
                 self._publisher.read_back()
             except ReadBackError:
                 self._failures += 1
-                return READ_BACK_PAUSES_S[min(self._failures, len(READ_BACK_PAUSES_S)) - 1]
+                return backoff_s(READ_BACK_PAUSES_S, self._failures)
             self._read_back = True
         return self._publisher.turn()
 
