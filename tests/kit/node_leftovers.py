@@ -89,11 +89,6 @@ def clean(folder: Path) -> None:
     shutil.rmtree(folder)
 
 
-def processes(folder: Path) -> list[int]:
-    """Containers and their shims that live."""
-    return _processes(folder)
-
-
 def _processes(folder: Path) -> list[int]:
     socket = f"{folder}/containerd.sock"
     found = []
