@@ -3,12 +3,13 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(CURDIR)/$(VENV)/bin
+LOCK_FLAGS := --quiet --upgrade --universal --python-version 3.10 --generate-hashes --custom-compile-command "make lock"
 SOURCES := $(shell find nodeagent native fault_codes meson.build -type f -not -path '*/__pycache__/*')
 export PATH := $(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-cluster check bench fleet sanitize docs clean
+.PHONY: help build demo test test-cluster test-node check bench fleet sanitize docs image lock clean
 
 help: ## show the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +36,10 @@ test-cluster: build ## run the tests on a real API server (builds one with Go, t
 	@python tests/cluster/build.py
 	pytest -m cluster tests/cluster_system
 
+test-node: build ## run the tests in pods of a real node; as root, needs containerd, runc, buildah, debootstrap
+	@python tests/cluster/build.py
+	pytest -m node tests/node_system
+
 check: build ## linter, types, layers, C warnings, sanitizers, generated documents
 	ruff check .
 	ruff format --check .
@@ -57,6 +62,14 @@ fleet: build ## simulate up to 5,000 nodes against a real API server, for about 
 docs: build ## write the generated pages
 	nodeagent config docs > docs/configuration.md
 	python tools/monitoring/generate.py
+
+image: ## build the container image with docker, podman or buildah; IMAGE_FLAGS="--base … --archive …"
+	@$(PYTHON) tools/image/build.py $(IMAGE_FLAGS)
+
+lock: $(VENV)/.tools ## choose anew the versions of the packages in the image
+	pip install --quiet --disable-pip-version-check $$(python tools/requirements.py lock)
+	uv pip compile pyproject.toml $(LOCK_FLAGS) -o requirements.lock
+	python tools/requirements.py build | uv pip compile - $(LOCK_FLAGS) -o requirements-build.lock
 
 clean: ## remove everything that was made
 	rm -rf $(VENV) build tests/cluster/.bin .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

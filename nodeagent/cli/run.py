@@ -9,7 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from nodeagent.cli.common import add_settings_flags, pretended, settings_of
+from nodeagent.cli.last_words import leave_last_words
 from nodeagent.core.clock import AcceleratedClock, Clock, SystemClock
+from nodeagent.core.errors import NodeAgentError
 from nodeagent.core.settings import DaemonSettings, Settings
 from nodeagent.core.settings_load import check_node_name
 from nodeagent.daemon.app import Daemon
@@ -51,7 +53,15 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Start the daemon and wait for a signal."""
+    """Start the daemon and wait for a signal. What keeps it from starting is also left for the status of the pod."""
+    try:
+        return _run(arguments)
+    except NodeAgentError as error:
+        leave_last_words(str(error))
+        raise
+
+
+def _run(arguments: argparse.Namespace) -> int:
     settings = settings_of(arguments)
     if arguments.dry_run:
         settings = dry_run_defaults(settings)

@@ -182,7 +182,7 @@ def _check_range(described: Field, value: float, place: str) -> None:
 
 def _check_environment(known: Iterable[Field], environ: Mapping[str, str]) -> None:
     """A variable with our prefix that means nothing is a typing error of somebody."""
-    names = {f.env for f in known} | {"NODEAGENT_CONFIG"}
+    names = {f.env for f in known} | {"NODEAGENT_CONFIG", "NODEAGENT_TERMINATION_LOG"}
     for name in environ:
         if name.startswith(ENV_PREFIX) and name not in names and not _SERVICE_LINK.fullmatch(name):
             near = difflib.get_close_matches(name, names, n=1)

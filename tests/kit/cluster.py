@@ -52,13 +52,15 @@ class Cluster:
     """A control plane with its state under `folder`. Use it as a context manager, or `start` and `close` it.
 
     controllers: run a controller manager too; without it no namespace gets its `default` service account, nothing is
-    garbage-collected, and no pod is made for a DaemonSet. daemon_kubeconfig: of daemons, None = all rights. api_flags:
-    further flags of the API server. admin_kubeconfig: a file with all rights. ca_file: what clients check the server's
-    certificate with. url: as in a kubeconfig.
+    garbage-collected, and no pod is made for a DaemonSet. scheduler: run a scheduler too; without it no pod gets a
+    node. daemon_kubeconfig: of daemons, None = all rights. api_flags: further flags of the API server.
+    admin_kubeconfig: a file with all rights. ca_file: what clients check the server's certificate with. url: as in a
+    kubeconfig.
     """
 
     folder: Path
     controllers: bool = False
+    scheduler: bool = False
     daemon_kubeconfig: Path | None = None
     api_flags: tuple[str, ...] = ()
     api_server: ServerProcess = field(init=False)
@@ -80,6 +82,9 @@ class Cluster:
         if self.controllers:
             manager = self._manager_command()
             self._servers.append(ServerProcess("kube-controller-manager", manager, self.folder, lambda: True))
+        if self.scheduler:
+            scheduler = self._scheduler_command()
+            self._servers.append(ServerProcess("kube-scheduler", scheduler, self.folder, lambda: True))
 
     def __enter__(self) -> "Cluster":
         self.start()
@@ -270,6 +275,14 @@ class Cluster:
             "--kubelet-preferred-address-types=InternalIP",
             "--allow-privileged=true",
             *self.api_flags,
+        ]
+
+    def _scheduler_command(self) -> list[object]:
+        return [
+            program("kube-scheduler"),
+            f"--kubeconfig={self.admin_kubeconfig}",
+            "--leader-elect=false",
+            "--secure-port=0",
         ]
 
     def _manager_command(self) -> list[object]:
