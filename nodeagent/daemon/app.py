@@ -31,6 +31,7 @@ from nodeagent.daemon.logs import Fan, LogEvents
 from nodeagent.daemon.metrics import Registry
 from nodeagent.daemon.release import DriverRelease
 from nodeagent.daemon.selfcheck.doctor import Doctor
+from nodeagent.daemon.shadow import shadow_answer, shadow_watch
 from nodeagent.daemon.socket_api import SocketApi
 from nodeagent.daemon.start_check import StartCheck
 from nodeagent.daemon.state_file import STALE_S, StateFile
@@ -172,6 +173,7 @@ class Daemon:
             settings.faults.reload_period_s,
         )
         self._pods: PodSource | None = None
+        shadow = shadow_watch(settings, self._cluster, self.metrics)
         if self._cluster is not None:
             self._cluster.follow_own(self.publisher.object_key, self.publisher.look)
             if settings.cluster.pods:
@@ -183,6 +185,7 @@ class Daemon:
         self._socket = SocketApi(Path(own.socket), self.core, clock, self._status.state) if own.socket else None
         if self._socket is not None:
             self._socket.register("release", self.release.answer)
+            self._socket.register("shadow", shadow_answer(shadow))
         self._http = http_endpoint(settings, self._status.pages(), self.metrics)
         client = None if self._cluster is None else self._cluster.client
         self._start_check = StartCheck(Doctor(settings, client), self.metrics)
