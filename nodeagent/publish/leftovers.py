@@ -82,6 +82,8 @@ def node_leftovers(metadata: Mapping[str, Any]) -> list[Leftover]:
     found = []
     for what, part, known in ((What.LABEL, "f:labels", LABELS), (What.ANNOTATION, "f:annotations", ANNOTATIONS)):
         there = metadata.get(part.removeprefix("f:")) or {}
+        if not metadata.get("managedFields"):
+            found += [(what, name, "the API server has no record of who set it") for name in known if name in there]
         for spelled in sorted(names_below(metadata, OURS, *_MARKS, part)):
             name = spelled.removeprefix("f:")
             if name not in there:

@@ -125,6 +125,13 @@ class TestNodes:
         gone = [{"$patch": "delete", "type": "AscendChipsHealthy"}]
         assert conditions_patch(only) == {"status": {"conditions": gone}}
 
-    @pytest.mark.parametrize("managed", [None, [], [entry("nodeagent", None)], [entry("kubelet", MARKS)]])
+    @pytest.mark.parametrize("managed", [None, []])
+    def test_without_a_record_nothing_is_ours(self, managed: object) -> None:
+        """As of a node that was created without a single field: the API server then keeps none."""
+        found = node_leftovers({**node(), "managedFields": managed})
+        assert [each.name for each in found] == ["servertype", "accelerator", "baseDeviceInfos"]
+        assert all("no record" in each.kept for each in found)
+
+    @pytest.mark.parametrize("managed", [[entry("nodeagent", None)], [entry("kubelet", MARKS)]])
     def test_a_node_that_we_did_not_mark(self, managed: object) -> None:
         assert node_leftovers({**node(), "managedFields": managed}) == []
