@@ -97,6 +97,28 @@ def _level_of_neighbour(case: _Case) -> str:
     return ""
 
 
+def _lowered(case: _Case) -> str:
+    """Chip-faults 9.1, R4: an upgrade reason overwrites the entry of its code whatever the two levels are."""
+    if case.it.kind is not Kind.FAULT_LEVEL or not case.it.code:
+        return ""
+    code = _number(case.it.code)
+    reasons = case.theirs.reasons_of(_physical_id(case.it.device))
+    lower = Level.parse(case.it.theirs) < Level.parse(case.it.ours)
+    if lower and any(_number(reason) == code and level == case.it.theirs for reason, level, _ in reasons):
+        return "the device plugin lets a rule lower the level of a code; for nodeagent the more serious one counts"
+    return ""
+
+
+def _raised_without_entry(case: _Case) -> str:
+    """Chip-faults 9.1, R6: no entry while the plane counts as healthy and no code is there."""
+    if case.it.kind is not Kind.FAULT_EXTRA or not case.it.code:
+        return ""
+    code = _number(case.it.code)
+    if any(_number(reason) == code for reason, *_ in case.theirs.reasons_of(_physical_id(case.it.device))):
+        return "the device plugin keeps the upgrade reason of this code, but no entry while the chip counts as healthy"
+    return ""
+
+
 def _autofilled(case: _Case) -> str:
     """Device-info 6.2, chip-faults R7."""
     if case.it.theirs != ABSENT or case.it.kind not in (*_LISTS_OF_FAULTS, *_FAULT_KINDS):
@@ -207,6 +229,8 @@ CAUSES: tuple[Cause, ...] = (
     _key_of_310,
     _asked_once,
     _level_of_neighbour,
+    _lowered,
+    _raised_without_entry,
     _autofilled,
     _preseparate_on_310,
     _seconds,
@@ -225,8 +249,12 @@ def _physical_id(device: str) -> int:
     return int(match.group(1)) if match else -1
 
 
-def _network(code: str) -> bool:
+def _number(code: str) -> int | None:
     try:
-        return parse_code(code) in NETWORK_CODES
+        return parse_code(code)
     except ValueError:
-        return False
+        return None
+
+
+def _network(code: str) -> bool:
+    return _number(code) in NETWORK_CODES

@@ -251,6 +251,80 @@ def test_a_manual_release_of_the_live_object_alone() -> None:
     assert comparison.unexplained == ()
 
 
+@pytest.mark.parametrize("level", ["NotHandleFault", "RestartRequest"])
+def test_a_level_that_a_rule_lowered(level: str) -> None:
+    """Chip-faults 9.1: base RestartRequest, duration handling NotHandleFault."""
+    (link, element) = faults("A4")
+    reason = {"upgrade_time": 1, "fault_code": "8c204e00", "fault_level": level, "upgrade_type": "FaultDuration"}
+    text = {"UpgradeFaultReason": go_json({"Ascend910-2": [reason]})}
+    element["fault_time_and_level_map"]["8C204E00"]["fault_level"] = level
+    theirs = changed("A4", Fault=[link, element])
+    theirs["data"] |= text
+    difference = only(compare(theirs, obj("A4", **text)))
+    assert difference.kind is Kind.FAULT_LEVEL
+    assert "lets a rule lower the level" in difference.explanation
+
+
+def test_a_reason_without_an_entry() -> None:
+    """Chip-faults 9.1, R6: a used chip after its recovery."""
+    text = {"UpgradeFaultReason": golden("A5")["UpgradeFaultReason"]}
+    theirs = changed("A5", Fault=[], NetworkUnhealthy="")
+    theirs["data"] |= text
+    comparison = compare(theirs, obj("A5"))
+    assert {each.kind for each in comparison.differences} == {Kind.NETWORK_UNHEALTHY, Kind.FAULT_EXTRA}
+    assert "no entry while the chip counts as healthy" in comparison.differences[-1].explanation
+    assert comparison.unexplained == ()
+
+
+def test_preseparate_never_waits_on_a_310p() -> None:
+    """Device-info 4.4: upstream looks for pods under the key of the 910."""
+    document = json.loads(golden("A9")["DeviceInfoCfg"])
+    lists = document["DeviceInfo"]["DeviceList"]
+    lists["huawei.com/Ascend310P-Fault"] = lists["huawei.com/Ascend310P-Fault"].replace("SeparateNPU", "PreSeparateNPU")
+
+    def signed() -> dict[str, Any]:
+        document["CheckCode"] = check_code(lists, document["DeviceInfo"]["UpdateTime"])
+        return obj("A9", DeviceInfoCfg=go_json(document))
+
+    theirs = signed()
+    lists["huawei.com/Ascend310P-Unhealthy"] = ""
+    difference = only(compare(theirs, signed()))
+    assert difference.kind is Kind.UNHEALTHY
+    assert "PreSeparateNPU never waits" in difference.explanation
+
+
+def test_seconds_in_place_of_milliseconds() -> None:
+    """Device-info 4.3: a 950 with all UB ports down."""
+    (element,) = faults("A2")
+    element["fault_time_and_level_map"]["80E18005"]["fault_time"] = 1759999990
+    assert "in seconds" in only(compare(changed("A2", Fault=[element]), obj("A2"))).explanation
+    element["fault_time_and_level_map"]["80E18005"]["fault_time"] = 1759999000000
+    assert "its detection" in only(compare(changed("A2", Fault=[element]), obj("A2"))).explanation
+
+
+def test_ids_that_were_asked_for_too_early() -> None:
+    """Device-info 3: asked once, at the start of the device plugin."""
+    theirs = changed("A7", ids={"SuperPodID": -2, "ServerIndex": -2})
+    theirs["data"]["SwitchInfoCfg"] = golden("A7")["SwitchInfoCfg"]
+    comparison = compare(theirs, obj("A7"))
+    assert [each.field for each in comparison.differences] == ["ServerIndex", "SuperPodID"]
+    assert comparison.unexplained == ()
+
+
+@pytest.mark.parametrize(
+    ("theirs", "word"),
+    [("{}", "counts from zero after a restart"), ("moved", "made anew at another time"), ("[", "")],
+)
+def test_upgrade_reasons(theirs: str, word: str) -> None:
+    """Chip-faults 7.4."""
+    text = golden("A6")["UpgradeFaultReason"]
+    theirs = text.replace("1759999990123", "1760000090123") if theirs == "moved" else theirs
+    difference = only(compare(obj("A6", UpgradeFaultReason=theirs), obj("A6")))
+    assert difference.kind is Kind.REASON
+    assert word in difference.explanation
+    assert bool(word) is bool(difference.explanation)
+
+
 def test_an_autofilled_reason_has_no_effect_upstream() -> None:
     """Device-info 6.2, W3: named in the field, but neither isolated nor in the fault list."""
     reason = [
