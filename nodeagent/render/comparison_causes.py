@@ -156,7 +156,7 @@ def _own_detection(case: _Case) -> str:
     """Device-info 4.3: found by a query = the time of detection; chip-faults 7.4: drift of restored reasons."""
     if case.it.kind is Kind.FAULT_TIME:
         return "a code that is found by a query has the time of its detection, and each program queries by itself"
-    if case.it.kind is Kind.REASON and ABSENT not in (case.it.theirs, case.it.ours):
+    if case.it.kind is Kind.REASON and case.it.device and ABSENT not in (case.it.theirs, case.it.ours):
         if UpgradeType.DURATION.value in case.it.field:
             return "a restart of the device plugin moves the time of a reason that a duration rule made"
         return "the reason was made anew at another time"
