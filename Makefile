@@ -8,7 +8,7 @@ export PATH := $(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-cluster check bench sanitize docs clean
+.PHONY: help build demo test test-cluster check bench fleet sanitize docs clean
 
 help: ## show the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ sanitize: ## stress the shim under AddressSanitizer and ThreadSanitizer
 
 bench: build ## print latencies, costs and footprint
 	@python tools/bench/bench.py
+
+fleet: build ## simulate up to 5,000 nodes against a real API server, for about 5 minutes
+	@python tools/fleet/fleet.py
 
 docs: build ## write the generated pages
 	nodeagent config docs > docs/configuration.md

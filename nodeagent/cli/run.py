@@ -12,9 +12,10 @@ from nodeagent.cli.common import add_settings_flags, pretended, settings_of
 from nodeagent.core.clock import AcceleratedClock, Clock, SystemClock
 from nodeagent.core.settings import DaemonSettings, Settings
 from nodeagent.core.settings_load import check_node_name
-from nodeagent.daemon.app import Daemon, Layers
+from nodeagent.daemon.app import Daemon
 from nodeagent.daemon.build import site_documents
 from nodeagent.daemon.logs import set_up_logging
+from nodeagent.daemon.parts import Layers
 from nodeagent.policy.configuration import build_configuration
 from nodeagent.sources.config_documents import shipped
 
@@ -69,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
         config, warnings = build_configuration(lowest, site)
         for warning in warnings:
             log.warning("fault table: %s", warning)
-        daemon = Daemon(settings, Layers(lowest, config, tuple(site)), clock, stopping=stop)
+        daemon = Daemon(settings, Layers(lowest, config, tuple(site)), clock, stop)
         log.info("starting node=%s target=%s configuration=%s", settings.node.name, daemon.where, config.version)
         if daemon.start():
             stop.wait()

@@ -27,6 +27,9 @@ MAX_RETRY_AFTER_S = 300.0
 
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+"""What to accept when the metadata of an object, or of each of a list, is enough."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,8 +67,12 @@ class Stream:
             self._response.close()
 
     def _socket(self) -> Any:
-        connection = getattr(self._response, "connection", None)
-        return getattr(connection, "sock", None)
+        sock = getattr(getattr(self._response, "connection", None), "sock", None)
+        if sock is not None:
+            return sock
+        # With `Connection: close` the connection has no socket any more: the answer alone reads from it.
+        reader = getattr(getattr(self._response, "_fp", None), "fp", None)
+        return getattr(getattr(reader, "raw", None), "_sock", None)
 
     def _event(self, line: bytes) -> dict[str, Any]:
         try:

@@ -4,10 +4,10 @@ import logging
 import random
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from nodeagent.cluster.calls import GONE, Call, NoAnswerError, RefusalError, version_of
+from nodeagent.cluster.calls import GONE, METADATA, METADATA_LIST, Call, NoAnswerError, RefusalError, version_of
 from nodeagent.cluster.client import ApiClient
 from nodeagent.cluster.stream import Stream
 from nodeagent.cluster.watch_plan import Action, WatchPlan
@@ -38,10 +38,11 @@ class Selection:
 
     def call(self, verb: str, query: Mapping[str, str]) -> Call:
         """A list or watch of this selection."""
-        kind = "PartialObjectMetadataList" if verb == "list" else "PartialObjectMetadata"
-        accept = f"application/json;as={kind};g=meta.k8s.io;v=v1" if self.metadata_only else "application/json"
         every = {"fieldSelector": self.field_selector, **query}
-        return Call(verb, self.resource, self.label, self.namespace, query=every, accept=accept)
+        call = Call(verb, self.resource, self.label, self.namespace, query=every)
+        if self.metadata_only:
+            return replace(call, accept=METADATA_LIST if verb == "list" else METADATA)
+        return call
 
 
 def named(resource: str, label: str, namespace: str, name: str) -> Selection:

@@ -1,4 +1,4 @@
-"""Reading of small text files at the edge, so that policy code only ever gets text and a label."""
+"""Small text files at the edge, so that policy code only ever gets text and a label."""
 
 import stat
 from pathlib import Path
@@ -50,6 +50,17 @@ def read_text(path: str | Path, limit_bytes: int = LIMIT_BYTES, error: type[Node
     except UnicodeDecodeError as problem:
         line = content.count(b"\n", 0, problem.start) + 1
         raise error(f"{name} is not UTF-8 text (line {line})") from None
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write a file in one step, its folder first if need be. Raises OSError; then the old content stands.
+
+    Not synced: it survives a kill of the program, not for sure a power cut.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.write_text(text)
+    temporary.replace(path)
 
 
 def read_shipped(name: str) -> tuple[str, str]:

@@ -235,7 +235,8 @@ class DaemonSettings:
         "Lock file: a second daemon of this node waits until the first has ended. Empty: none.",
     )
     socket: str = setting(
-        "/run/nodeagent/nodeagent.sock", "UNIX socket for `why`, `scan`, `shadow diff` and `table diff`. Empty: none."
+        "/run/nodeagent/nodeagent.sock",
+        "UNIX socket for `scan`, `why`, `release`, `shadow diff` and `table diff`. Empty: none.",
     )
 
 

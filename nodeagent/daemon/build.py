@@ -19,8 +19,8 @@ from nodeagent.policy.rules import Configuration
 from nodeagent.policy.table import Document
 from nodeagent.policy.table_records import Finding
 from nodeagent.publish.book import BookParameters
+from nodeagent.publish.manner import Manner
 from nodeagent.publish.other_writer import WriterGuard
-from nodeagent.publish.publisher import Manner
 from nodeagent.publish.targets import Target
 from nodeagent.sources.config_documents import shipped
 from nodeagent.sources.configuration import ConfigPlaces

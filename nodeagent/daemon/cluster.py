@@ -119,6 +119,11 @@ class Cluster:
         """Watch a few objects."""
         self._add(selection, follower)
 
+    def queues(self) -> dict[str, Callable[[], int]]:
+        """What waits to be sent, by name; to be asked from any thread."""
+        events = self._events
+        return {} if events is None else {"events": lambda: events.waiting}
+
     def loops(self) -> list[Loop]:
         """All watches and writers, to be supervised."""
         loops = [Loop(watch.name, watch.run, watch.stop) for watch in self._watches] + self._others

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from nodeagent.core.clock import Clock
 from nodeagent.core.errors import NodeAgentError
-from nodeagent.core.files import read_text
+from nodeagent.core.files import read_text, replace_text
 from nodeagent.core.instant import Instant
 from nodeagent.core.telemetry import Event, EventReason, EventSink, Metrics
 from nodeagent.daemon.state_file import StateFileError
@@ -230,10 +230,7 @@ class DriverRelease:
         if self._path is None:
             return False
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            temporary = self._path.with_name(f".{FILE_NAME}.tmp")
-            temporary.write_text(json.dumps({"version": VERSION, "until_s": end.wall_s}))
-            temporary.replace(self._path)
+            replace_text(self._path, json.dumps({"version": VERSION, "until_s": end.wall_s}))
         except OSError as error:
             self._metrics.count("state_file_errors_total")
             log.warning("release file cannot be written, a restart ends it path=%s reason=%s", self._path, error)

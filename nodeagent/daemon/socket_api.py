@@ -1,4 +1,4 @@
-"""Questions to the running daemon over a UNIX socket (`why`, `scan`, `table diff`): one JSON line in, one out.
+"""Questions to the running daemon over a UNIX socket (`scan`, `why`, `release`, `table diff`): a JSON line in, one out.
 
 Reads the core loop's present state, which nobody changes; so an answer never waits for the loop.
 """

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from nodeagent.core.errors import NodeAgentError
-from nodeagent.core.files import read_text
+from nodeagent.core.files import read_text, replace_text
 from nodeagent.core.instant import Instant
 from nodeagent.core.model import ChipId
 from nodeagent.core.telemetry import Metrics
@@ -78,11 +78,7 @@ class StateFile:
             text = json.dumps(body, separators=(",", ":"))
             if len(text) > LIMIT_BYTES:
                 raise StateFileError(f"the state has {len(text)} bytes, more than the limit of {LIMIT_BYTES}")
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            temporary = self._path.with_name(f".{FILE_NAME}.tmp")
-            # Not synced: it must survive a kill; after a power cut the chips are asked anew anyway.
-            temporary.write_text(text)
-            temporary.replace(self._path)
+            replace_text(self._path, text)  # after a power cut the chips are asked anew anyway
         except (OSError, StateFileError) as error:
             self._metrics.count("state_file_errors_total")
             if not self._failing:

@@ -5,11 +5,12 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from nodeagent.core.pauses import backoff_s
 from nodeagent.core.telemetry import Metrics
 
 log = logging.getLogger("nodeagent.supervisor")
 
-RESTART_PAUSES_S = (0.5, 1, 2, 5, 10, 30)
+RESTART_PAUSES_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,5 +65,5 @@ class Supervisor:
                     return
                 log.error("loop ended without being asked to, it is restarted loop=%s", loop.name)
             self._metrics.count("loop_restarts_total", loop=loop.name)
-            self._stopping.wait(RESTART_PAUSES_S[min(restarts, len(RESTART_PAUSES_S) - 1)])
             restarts += 1
+            self._stopping.wait(backoff_s(RESTART_PAUSES_S, restarts))

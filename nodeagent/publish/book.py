@@ -54,7 +54,7 @@ class Book:
         self._refused = False
         self._in_flight: _Content | None = None
         self._acknowledged: str | None = None
-        self._written_at_ms = 0
+        self._refresh_at_ms = 0
         self._not_before_ms: int | None = None
         self._failures = 0
         self._owed = 1
@@ -104,7 +104,7 @@ class Book:
             return None
         due_ms = now.mono_ms
         if self._desired.fingerprint == self._acknowledged:
-            due_ms = self._written_at_ms + self._parameters.refresh_ms
+            due_ms = self._refresh_at_ms
         if self._not_before_ms is not None:
             due_ms = max(due_ms, self._not_before_ms)
         return max(0, due_ms - now.mono_ms)
@@ -129,8 +129,10 @@ class Book:
         None when consumers will only take over with a further write, which is then due.
         """
         content = self._end_attempt()
+        # After an outage the whole fleet writes within seconds. One refresh at a moment of its own spreads it again.
+        early = self._draw() / 2 if self._failures else 0.0
         self._failures = 0
-        self._written_at_ms = now.mono_ms
+        self._refresh_at_ms = now.mono_ms + int(self._parameters.refresh_ms * (1 - early))
         self._owed = max(0, self._owed - 1)
         if self._owed:
             self._not_before_ms = now.mono_ms + max(self._parameters.min_distance_ms, _TWICE_DISTANCE_MS)

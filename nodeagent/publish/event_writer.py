@@ -47,6 +47,12 @@ class EventWriter:
         self._wake = threading.Event()
         self._stopping = False
 
+    @property
+    def waiting(self) -> int:
+        """Events that have not ended yet; from any thread."""
+        with self._lock:
+            return self._book.waiting
+
     def emit(self, event: Event) -> None:
         """Take an Event; from any thread, never blocks, never raises."""
         with self._lock:
@@ -59,9 +65,7 @@ class EventWriter:
             wait_s = self._round()
             self._wake.wait(wait_s)
             self._wake.clear()
-        with self._lock:
-            left = self._book.waiting
-        if left:
+        if left := self.waiting:
             log.info("event=events_not_sent left=%d reason=stopped", left)
 
     def stop(self) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from nodeagent.cluster.backoff import Backoff
-from nodeagent.cluster.calls import MERGE_PATCH, NOT_FOUND, Call, NoAnswerError, RefusalError
+from nodeagent.cluster.calls import MERGE_PATCH, METADATA, NOT_FOUND, Call, NoAnswerError, RefusalError
 from nodeagent.cluster.client import USER_AGENT, ApiClient
 from nodeagent.core.clock import monotonic_s
 from nodeagent.core.node_facts import NodeFacts
@@ -22,7 +22,6 @@ log = logging.getLogger("nodeagent.node_object")
 
 CHECK_S = 3600.0
 """How often the marks are compared with the live node although nothing changed; a tenth is added at random."""
-_METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 
 class NodeWriter:
@@ -114,9 +113,7 @@ class NodeWriter:
 
     def _call(self, verb: str) -> Call:
         query = {"fieldManager": USER_AGENT} if verb == "patch" else {}
-        return Call(
-            verb, "nodes", "node", name=self._node_name, query=query, content_type=MERGE_PATCH, accept=_METADATA
-        )
+        return Call(verb, "nodes", "node", name=self._node_name, query=query, content_type=MERGE_PATCH, accept=METADATA)
 
     def _failed(self, problem: str, hint: str, status: int, retry_after_s: float) -> float:
         self._live = None

@@ -10,19 +10,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from nodeagent.core.clock import Clock
-from nodeagent.core.errors import ContractError, PublishError, ReadBackError
+from nodeagent.core.errors import ContractError, PublishError
 from nodeagent.core.instant import Instant
 from nodeagent.core.model import NodeView
-from nodeagent.core.observation import CarriedOver
 from nodeagent.core.telemetry import EventSink, Metrics
 from nodeagent.publish.book import DEFAULT_PARAMETERS, Book, BookParameters
-from nodeagent.publish.other_writer import WriterGuard, foreign_parts
+from nodeagent.publish.manner import Manner, PublisherStatus
+from nodeagent.publish.other_writer import foreign_parts
+from nodeagent.publish.read_back import ReadBack, judge_object
 from nodeagent.publish.reports import Reports
 from nodeagent.publish.targets import LaterError, ObjectChanged, Target
 from nodeagent.render.contract import check_object
 from nodeagent.render.device_info import NAMESPACE, Rendered, config_map, fingerprint, object_name, render_bounded
 from nodeagent.render.operator_fields import manual_ids
-from nodeagent.render.reading import parse_device_info, published_update_time
 
 _OBJECT = "device_info"
 _AFTER_EDIT_MS = 200
@@ -31,44 +31,6 @@ _CONFLICTS_IN_A_ROW = 3
 """More changes by others than this between two writes of ours are a failure, with its growing pauses."""
 _AFTER_ERROR_S = 30.0
 """Pause after an error that nobody foresaw; a new view ends it."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReadBack:
-    """What the target held before we wrote anything.
-
-    data: the object's texts as they are, None when there was no object. problem: why it is not acceptable, empty
-    when it is or there is none. carried: its faults. update_time_s: its `UpdateTime`, 0 when there is none.
-    """
-
-    carried: CarriedOver
-    update_time_s: int
-    data: Mapping[str, object] | None
-    problem: str
-
-
-@dataclass(frozen=True, slots=True)
-class PublisherStatus:
-    """How publishing stands.
-
-    pending: something is not yet acknowledged. waits_for: the program that writes our object, while we wait for it
-    to go; empty = none.
-    """
-
-    pending: bool
-    acknowledged_generation: int | None
-    failures: int
-    problem: str
-    waits_for: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Manner:
-    """How objects are written. shadow: to the name that no consumer sees. guard: looks for other writers, None =
-    there can be none."""
-
-    shadow: bool = False
-    guard: WriterGuard | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,32 +111,18 @@ class Publisher:
         twice (device-info 14, C11). Raises ReadBackError when the target could not be read; call again then.
         """
         obj = self._target.read(*self.object_key)
-        at = self._clock.now()
-        if obj is None:
-            return ReadBack(CarriedOver((), at), 0, None, "")
-        self._see_writer(obj)
-        found = obj.get("data")
-        data: Mapping[str, object] = found if isinstance(found, dict) else {}
-        update_time_s = published_update_time(data)
-        try:
-            faults = parse_device_info(data).carried()
-            problem = ""
-        except ReadBackError as error:
-            faults = ()
-            problem = error.sentence
-            self._reports.unacceptable(self._target.describe(), problem)
-        self._reports.replaces(foreign_parts(obj, self._shadow))
-        self._book.resume(update_time_s, acceptable=not problem)
-        return ReadBack(CarriedOver(faults, at), update_time_s, data, problem)
+        found = judge_object(obj, self._clock.now())
+        if obj is not None:
+            self._see_writer(obj)
+            if found.problem:
+                self._reports.unacceptable(self._target.describe(), found.problem)
+            self._reports.replaces(foreign_parts(obj, self._shadow))
+            self._book.resume(found.update_time_s, acceptable=not found.problem)
+        return found
 
     def start(self) -> None:
         """Start the thread."""
         self._thread.start()
-
-    @property
-    def alive(self) -> bool:
-        """The thread was started and has not ended."""
-        return self._thread.is_alive()
 
     def stop(self, timeout_s: float) -> bool:
         """Stop after the write that is under way, if any; no further write, nothing deleted (device-info 14, C12).
@@ -196,17 +144,23 @@ class Publisher:
         """How publishing stands; from any thread."""
         return self._status
 
+    def turn(self) -> float | None:
+        """One pass of the thread, whatever happens in it; returns the seconds to wait, None = until a new view.
+
+        For whoever drives many publishers with few threads (tools/fleet) instead of starting this one's own: one call
+        at a time, and again after `submit` and `look`.
+        """
+        try:
+            wait_s = self._round()
+        except Exception as error:  # noqa: BLE001 - border of the supervised loop: the thread survives everything
+            wait_s = self._survive(error)
+        book = self._book
+        self._status = PublisherStatus(book.pending, self._generation, book.failures, self._problem, self._waits_for())
+        return wait_s
+
     def _run(self) -> None:
         while not self._stopping:
-            try:
-                wait_s = self._round()
-            except Exception as error:  # noqa: BLE001 - border of the supervised loop: the thread survives everything
-                wait_s = self._survive(error)
-            book = self._book
-            self._status = PublisherStatus(
-                book.pending, self._generation, book.failures, self._problem, self._waits_for()
-            )
-            self._wake.wait(wait_s)
+            self._wake.wait(self.turn())
             self._wake.clear()
 
     def _survive(self, error: Exception) -> float:

@@ -10,84 +10,33 @@ import logging
 import queue
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
-from nodeagent.core.clock import Clock, monotonic_s
-from nodeagent.core.errors import HostError, NodeAgentError
+from nodeagent.core.clock import Clock
+from nodeagent.core.errors import NodeAgentError
 from nodeagent.core.instant import Instant
-from nodeagent.core.model import ChipId
 from nodeagent.core.node_facts import NodeFacts
 from nodeagent.core.observation import Observation
-from nodeagent.core.telemetry import Event, EventReason, EventSink, Metrics
-from nodeagent.drivers.answers import ALREADY_SUBSCRIBED, AnswerError, AnswerKind, result_label
-from nodeagent.drivers.chips import ChipDriver, CodesAnswer, Connect, DriverNews, Opened
+from nodeagent.core.telemetry import EventSink, Metrics
+from nodeagent.drivers.answers import ALREADY_SUBSCRIBED, AnswerError, result_label
+from nodeagent.drivers.chips import CodesAnswer, Connect, Opened
 from nodeagent.drivers.host import HostGoneError, HostStuckError
 from nodeagent.policy.listing import LibraryFacts
-from nodeagent.sources.fact_plan import FactPlan
+from nodeagent.sources.chip_calls import Brought, ChipCalls, News, Probed, Result, Task, Tasks
+from nodeagent.sources.chip_session import Session, Sessions
+from nodeagent.sources.driver_standing import DriverStanding
+from nodeagent.sources.fact_questions import FactQuestions
 from nodeagent.sources.gate import Gate
-from nodeagent.sources.plan import ChipPlan, ChipTimes, Job, JobKind, Outcome
+from nodeagent.sources.plan import ChipPlan, ChipTimes, JobKind, Outcome
 
 log = logging.getLogger("nodeagent.chips")
-
-
-@dataclass(slots=True, eq=False)
-class _Session:
-    """A driver session and what it has told so far."""
-
-    driver: ChipDriver | None = None
-    dropped: int = 0
-    early: list[DriverNews] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """A job with all that its thread needs, so that it never looks into the plan."""
-
-    job: Job
-    session: _Session | None
-    chip: ChipId | None
-    avoid: frozenset[int]
-
-
-@dataclass(frozen=True, slots=True)
-class _News:
-    session: _Session
-    news: DriverNews
-
-
-@dataclass(frozen=True, slots=True)
-class _Result:
-    """A finished call: its value or its error. session: the one it was made on (the new one for OPEN)."""
-
-    job: Job
-    session: _Session
-    asked: Instant
-    value: object = None
-    error: NodeAgentError | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Probed:
-    logic_id: int
-    ok: bool
-
-
-_Tasks = queue.SimpleQueue[_Task | None]
-"""Work of one thread; None ends it. It also names the time between two releases that a result belongs to."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Brought:
-    origin: _Tasks
-    what: _Result | _Probed
 
 
 class ChipSource:
     """Turns one chip library into observations, for ever.
 
     emit: takes observations, from the source's thread. stuck_children: how many abandoned hosts still live; while
-    there are any, no quarantined chip is probed (the stuck call may be on that very chip). on_facts: takes what the
-    node is, from the source's thread, whenever that differs from the last time; must not block.
+    there are any, no quarantined chip is probed. on_facts: takes what the node is, from the source's thread,
+    whenever that differs from the last time; must not block.
     """
 
     def __init__(
@@ -101,32 +50,25 @@ class ChipSource:
         stuck_children: Callable[[], int] = lambda: 0,
         on_facts: Callable[[NodeFacts], None] = lambda _: None,
     ) -> None:
-        self._connect = connect
         self._clock = clock
         self._emit = emit
-        self._events = events
         self._metrics = metrics
-        self._stuck_children = stuck_children
-        self._on_facts = on_facts
         self._plan = ChipPlan(times)
-        self._facts = FactPlan(self._plan.tracks, times.facts_s)
-        self._inbox: queue.SimpleQueue[_News | _Brought | None] = queue.SimpleQueue()
-        self._tasks: _Tasks = queue.SimpleQueue()
+        self._facts = FactQuestions(self._plan, times.facts_s, on_facts)
+        self._inbox: queue.SimpleQueue[News | Brought | None] = queue.SimpleQueue()
+        self._tasks: Tasks = queue.SimpleQueue()
         self._gate = Gate()
-        self._times_released = 0
-        self._holding = False
-        self._session: _Session | None = None
-        self._retiring: _Session | None = None
+        self._calls = ChipCalls(connect, self._gate, clock, metrics, stuck_children, self._inbox.put)
+        self._sessions = Sessions()
+        self._standing = DriverStanding(events, metrics)
         self._busy = False
         self._probing = False
         self._stopping = threading.Event()
-        self._said: dict[str, str] = {}
-        self._library = LibraryFacts()
 
     @property
     def library(self) -> LibraryFacts:
         """The library in use, or why there is none; from any thread."""
-        return self._library
+        return self._standing.library
 
     @property
     def waiting(self) -> int:
@@ -144,7 +86,7 @@ class ChipSource:
                     self._take(message)
         finally:
             self._tasks.put(None)
-            self._close_sessions()
+            self._sessions.close()
             self._busy = False
             self._plan.on_session_lost(self._clock.now())
 
@@ -152,13 +94,7 @@ class ChipSource:
         self._tasks.put(None)
         self._tasks = queue.SimpleQueue()
         self._busy = self._probing = False
-        threading.Thread(target=self._make_calls, args=(self._tasks,), name="chips.calls", daemon=True).start()
-
-    def _close_sessions(self) -> None:
-        for session in (self._session, self._retiring):
-            if session is not None and session.driver is not None:
-                session.driver.close()
-        self._session = self._retiring = None
+        threading.Thread(target=self._calls.make, args=(self._tasks,), name="chips.calls", daemon=True).start()
 
     # -- release for a driver upgrade, from any thread -----------------------------
 
@@ -175,25 +111,21 @@ class ChipSource:
     @property
     def holds_driver(self) -> bool:
         """A session is open, or may still be; one that was closed and does not end is the reaper's matter."""
-        return self._gate.look() != (True, self._times_released)
+        return not self._gate.held
 
     @property
     def sees_chips(self) -> bool:
         """A session with the driver is open."""
-        return self._session is not None
+        return self._sessions.current is not None
+
+    def _let_go(self) -> None:
+        self._plan.release()
+        self._sessions.close()
+        self._new_thread()
+        self._standing.released()
 
     def _follow_gate(self) -> None:
-        shut, times = self._gate.look()
-        if times != self._times_released:
-            self._plan.release()
-            self._close_sessions()
-            self._new_thread()
-            self._said.clear()
-            self._metrics.set("driver_subscribed", 0)
-            self._holding, self._times_released = True, times
-        if self._holding and not shut:
-            self._holding = False
-            self._plan.resume(self._clock.now())
+        self._gate.follow(self._let_go, lambda: self._plan.resume(self._clock.now()))
 
     def stop(self) -> None:
         """Make `run` return; sessions are closed without waiting for calls that hang."""
@@ -202,11 +134,11 @@ class ChipSource:
 
     # -- the loop -----------------------------------------------------------------
 
-    def _next(self) -> _News | _Brought | None:
+    def _next(self) -> News | Brought | None:
         if self._busy:
             due_ms = None if self._probing else self._probe_due_ms()
         else:
-            due = (self._plan.next_due_ms(probing=self._probing), self._facts_due_ms())
+            due = (self._plan.next_due_ms(probing=self._probing), self._facts.due_ms())
             due_ms = min((ms for ms in due if ms is not None), default=None)
         timeout_s = None if due_ms is None else self._clock.real_s((due_ms - self._clock.now().mono_ms) / 1000)
         try:
@@ -217,48 +149,41 @@ class ChipSource:
     def _probe_due_ms(self) -> int | None:
         return min((t.probe_due_ms for t in self._plan.tracks.values() if t.probe_due_ms is not None), default=None)
 
-    def _facts_due_ms(self) -> int | None:
-        return self._facts.next_due_ms() if self._plan.settled else None
-
-    def _fact_job(self, now_ms: int) -> Job | None:
-        fact = self._facts.next_fact(now_ms) if self._plan.settled else None
-        return None if fact is None else Job(JobKind.FACT, *fact)
-
     def _dispatch(self) -> None:
         self._follow_gate()
         now = self._clock.now()
         if not self._busy:
-            job = self._plan.next_job(now.mono_ms) or self._fact_job(now.mono_ms)
+            job = self._plan.next_job(now.mono_ms) or self._facts.next_job(now.mono_ms)
             if job is not None:
                 self._busy = True
                 track = self._plan.tracks.get(job.logic_id)
-                self._tasks.put(_Task(job, self._session, track.chip if track else None, self._plan.avoid))
+                self._tasks.put(Task(job, self._sessions.current, track.chip if track else None, self._plan.avoid))
         if not self._probing:
             logic_id = self._plan.next_probe(now.mono_ms)
             if logic_id is not None:
                 self._probing = True
                 probe = (self._tasks, self._plan.tracks[logic_id].chip, self._plan.avoid)
-                threading.Thread(target=self._probe, args=probe, name="chips.probe", daemon=True).start()
+                threading.Thread(target=self._calls.probe, args=probe, name="chips.probe", daemon=True).start()
 
-    def _take(self, message: _News | _Brought) -> None:
+    def _take(self, message: News | Brought) -> None:
         self._follow_gate()  # what ended because the gate was shut is no news of the chips
         now = self._clock.now()
-        if isinstance(message, _News):
+        if isinstance(message, News):
             self._on_news(message, now)
         elif message.origin is not self._tasks:
             self._drop(message.what)
-        elif isinstance(message.what, _Probed):
+        elif isinstance(message.what, Probed):
             self._probing = False
             self._plan.on_probed(message.what.logic_id, message.what.ok, now)
         else:
             self._busy = False
             self._on_result(message.what, now)
 
-    def _drop(self, late: _Result | _Probed) -> None:
+    def _drop(self, late: Result | Probed) -> None:
         """What a thread of before the release, or of the run before this one, still brings."""
-        if isinstance(late, _Result) and isinstance(late.value, Opened):
+        if isinstance(late, Result) and isinstance(late.value, Opened):
             assert late.session.driver is not None
-            late.session.driver.close()
+            late.session.close()
             self._gate.leave(late.session.driver)
 
     def _tell(self, observations: list[Observation]) -> None:
@@ -267,9 +192,9 @@ class ChipSource:
 
     # -- news -----------------------------------------------------------------------
 
-    def _on_news(self, message: _News, now: Instant) -> None:
+    def _on_news(self, message: News, now: Instant) -> None:
         session, news = message.session, message.news
-        if session is not self._session and session is not self._retiring:
+        if session is not self._sessions.current and session is not self._sessions.retiring:
             if session.driver is None:
                 session.early.append(news)  # events that came before the session was known to be open
             return
@@ -286,32 +211,21 @@ class ChipSource:
             log.warning("event ring overflowed, every chip is queried lost=%d total=%d", lost, news.dropped)
             self._plan.query_all(now)
 
-    def _on_gone(self, session: _Session, why: str, now: Instant) -> None:
-        if session is self._retiring:
-            self._retiring = None
+    def _on_gone(self, session: Session, why: str, now: Instant) -> None:
+        if session is self._sessions.retiring:
+            self._sessions.retiring = None
         elif not self._busy:  # a call under way finds out by itself, and knows which chip it was about
             self._lose(why, now)
 
     def _lose(self, why: str, now: Instant) -> None:
         """The session is of no more use for calls; its events are welcome until the next one has subscribed."""
-        self._metrics.count("driver_sessions_lost_total")
-        self._library = LibraryFacts("", (why,))
-        self._say(EventReason.DRIVER_LOST, why, warning=True)
-        self._replace(None)
+        self._standing.lost(why)
+        self._sessions.replace(None, subscribed=self._plan.subscribed)
         self._plan.on_session_lost(now)
-
-    def _replace(self, successor: _Session | None) -> None:
-        """Only a subscribed session has events to give meanwhile; one that is not must not push out one that is."""
-        if self._plan.subscribed:
-            self._retire()
-            self._retiring = self._session
-        elif self._session is not None and self._session.driver is not None:
-            self._session.driver.close()
-        self._session = successor
 
     # -- results ----------------------------------------------------------------------
 
-    def _on_result(self, result: _Result, now: Instant) -> None:
+    def _on_result(self, result: Result, now: Instant) -> None:
         kind, error = result.job.kind, result.error
         self._metrics.count("driver_calls_total", call=kind.value, result=result_label(error))
         if error is None:
@@ -322,7 +236,10 @@ class ChipSource:
         if kind is JobKind.SUBSCRIBE:
             self._on_subscribe_result(result, now)
         elif kind is JobKind.FACT:
-            self._on_fact_result(result, now)
+            self._facts.on_result(result, now)
+            if error is not None and result.host_lost:
+                self._tell(self._plan.on_failed(result.job, _outcome(error), error.sentence, result.asked, now))
+            self._facts.report(now)
         elif error is not None:
             self._tell(self._plan.on_failed(result.job, _outcome(error), error.sentence, result.asked, now))
         elif kind is JobKind.CODES:
@@ -331,153 +248,38 @@ class ChipSource:
             self._tell(self._plan.on_codes(result.job.logic_id, result.value, result.asked, now))
         else:
             self._tell(self._plan.on_health(result.job.logic_id, result.value is True, now))
-        if isinstance(error, HostStuckError | HostGoneError) and result.session is self._session:
+        if error is not None and result.host_lost and result.session is self._sessions.current:
             self._lose(error.sentence, now)
 
-    def _on_fact_result(self, result: _Result, now: Instant) -> None:
-        """A fact that is not told is no news of the chip; a call that hangs is, like any other that does."""
-        job, error = result.job, result.error
-        assert job.fact is not None
-        if isinstance(error, HostStuckError | HostGoneError):
-            self._facts.on_hung(job.logic_id, job.fact, now)
-            self._tell(self._plan.on_failed(job, _outcome(error), error.sentence, result.asked, now))
-        elif error is not None:
-            supported = not (isinstance(error, AnswerError) and error.kind is AnswerKind.NOT_SUPPORTED)
-            if self._facts.on_refused(job.logic_id, job.fact, error.sentence, now, supported=supported):
-                log.info("fact not known chip=%d fact=%s: %s", job.logic_id, job.fact.value, error.sentence)
-        else:
-            assert isinstance(result.value, int | str)
-            self._facts.on_answer(job.logic_id, job.fact, result.value, now)
-        if (facts := self._facts.report(now.mono_ms)) is not None:
-            self._on_facts(facts)
-
-    def _on_open_result(self, result: _Result, now: Instant) -> None:
+    def _on_open_result(self, result: Result, now: Instant) -> None:
         if result.error is not None:
             self._plan.on_open_failed(now)
-            if self._session is None:
-                self._library = LibraryFacts("", (result.error.sentence,))
-            self._say(EventReason.DRIVER_LOST, str(result.error), warning=True)
+            self._standing.not_opened(result.error, another=self.sees_chips)
             return
         opened = result.value
         assert isinstance(opened, Opened)
-        self._replace(result.session)
+        self._sessions.replace(result.session, subscribed=self._plan.subscribed)
         assert result.session.driver is not None
         self._gate.leave(result.session.driver)
-        self._library = LibraryFacts(opened.library, opened.problems)
+        self._standing.opened(opened)
         self._tell(self._plan.on_opened(opened.inventory, now))
         self._facts.on_opened(opened.inventory, now)
         if opened.problems:
             self._plan.look_again(now)
-            for problem in opened.problems:
-                log.warning("part of the node is not identified: %s", problem)
-        self._say(EventReason.DRIVER_READY, f"{len(opened.inventory.chips)} chips through {opened.library}")
         for news in result.session.early:
-            self._on_news(_News(result.session, news), now)
+            self._on_news(News(result.session, news), now)
         result.session.early.clear()
 
-    def _on_subscribe_result(self, result: _Result, now: Instant) -> None:
+    def _on_subscribe_result(self, result: Result, now: Instant) -> None:
         error = result.error
         if error is None:
             self._plan.on_subscribed(now)
-            self._retire()
-            self._metrics.set("driver_subscribed", 1)
-            self._say(EventReason.SUBSCRIBED, "fault events are subscribed")
+            self._sessions.retire()
+            self._standing.subscribed()
             return
         occupied = isinstance(error, AnswerError) and error.rc == ALREADY_SUBSCRIBED
         self._plan.on_subscribe_failed(now, new_process=occupied)
-        self._metrics.set("driver_subscribed", 0)
-        self._say(EventReason.NOT_SUBSCRIBED, f"code lists are polled, {error.sentence}", warning=True)
-
-    def _retire(self) -> None:
-        """The successor is complete: end the session it replaced."""
-        if self._retiring is not None and self._retiring.driver is not None:
-            self._retiring.driver.close()
-        self._retiring = None
-
-    def _say(self, reason: EventReason, message: str, *, warning: bool = False) -> None:
-        """One Event per change of a topic, not per repetition (lesson 81)."""
-        topic = "driver" if reason in (EventReason.DRIVER_LOST, EventReason.DRIVER_READY) else "subscription"
-        if self._said.get(topic) != message:
-            self._said[topic] = message
-            self._events.emit(Event(reason, message, warning))
-
-    # -- driver calls, on threads of their own -------------------------------------------
-
-    def _make_calls(self, tasks: _Tasks) -> None:
-        while (task := tasks.get()) is not None:
-            asked, started_s = self._clock.now(), monotonic_s()
-            try:
-                result = self._call(task, asked)
-            except Exception as error:  # border of a thread: without a result no call would be made ever again
-                log.exception("unforeseen error of a driver call call=%s", task.job.kind.value)
-                failure = HostError(f"unforeseen {type(error).__name__}: {error}")
-                result = _Result(task.job, task.session or _Session(), asked, error=failure)
-            call = task.job.kind.value
-            self._metrics.observe("driver_call_seconds", monotonic_s() - started_s, call=call)
-            if isinstance(result.error, HostStuckError):
-                self._metrics.count("driver_deadlines_missed_total", call=call)
-            self._inbox.put(_Brought(tasks, result))
-
-    def _call(self, task: _Task, asked: Instant) -> _Result:
-        if task.session is None or task.job.kind is JobKind.OPEN:
-            return self._open_session(task, asked)
-        try:
-            return _Result(task.job, task.session, asked, _ask(task, task.session))
-        except NodeAgentError as error:
-            return _Result(task.job, task.session, asked, error=error)
-
-    def _open_session(self, task: _Task, asked: Instant) -> _Result:
-        session = _Session()
-        driver: ChipDriver | None = None
-        try:
-            driver = self._connect(lambda news: self._inbox.put(_News(session, news)))
-            self._gate.enter(driver)
-            opened = driver.open(task.avoid)
-        except Exception as error:
-            if driver is not None:
-                driver.close()
-                self._gate.leave(driver)
-            if not isinstance(error, NodeAgentError):
-                raise
-            return _Result(task.job, session, asked, error=error)
-        session.driver = driver
-        return _Result(task.job, session, asked, opened)
-
-    def _probe(self, origin: _Tasks, chip: ChipId, avoid: frozenset[int]) -> None:
-        """Ask a quarantined chip in a session that may hang without disturbing anybody."""
-        driver: ChipDriver | None = None
-        ok = False
-        try:
-            if self._stuck_children() == 0:
-                driver = self._connect(_ignore)
-                self._gate.enter(driver)
-                driver.open(avoid)
-                driver.codes(chip)
-                ok = True
-        except NodeAgentError as error:
-            ok = isinstance(error, AnswerError)  # an error is an answer: the call came back
-            log.info("probe of a quarantined chip chip=%r result=%s", str(chip), error)
-        finally:
-            if driver is not None:
-                driver.close()
-                self._gate.leave(driver)
-            self._inbox.put(_Brought(origin, _Probed(chip.logic_id, ok)))
-
-
-def _ignore(_: DriverNews) -> None:
-    """A probe's session is not subscribed; it has no news worth hearing."""
-
-
-def _ask(task: _Task, session: _Session) -> object:
-    driver = session.driver
-    assert driver is not None
-    if task.job.fact is not None:
-        assert task.chip is not None
-        return driver.fact(task.chip, task.job.fact)
-    if task.chip is None:
-        driver.subscribe()
-        return None
-    return driver.codes(task.chip) if task.job.kind is JobKind.CODES else driver.card_dropped(task.chip)
+        self._standing.not_subscribed(error)
 
 
 def _outcome(error: NodeAgentError) -> Outcome:

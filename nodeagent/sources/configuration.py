@@ -14,6 +14,7 @@ from typing import Protocol
 
 from nodeagent.core.clock import SystemClock, monotonic_s
 from nodeagent.core.errors import ForbiddenError, NotAskedError, ReadBackError
+from nodeagent.core.pauses import backoff_s
 from nodeagent.core.telemetry import Event, EventReason, EventSink, Metrics
 from nodeagent.policy.configuration import (
     BadConfigurationError,
@@ -190,10 +191,8 @@ class ConfigSource:
                 self._trouble("ConfigMap", error.sentence)
             if isinstance(error, ForbiddenError):
                 self._known.set()  # nobody will tell us soon: the start does not wait for it
-            pause_s = float(POLL_INTERVAL_S)
-            if not self._map_known:
-                pause_s = FIRST_PAUSES_S[min(self._map_failures, len(FIRST_PAUSES_S) - 1)]
             self._map_failures += 1
+            pause_s = float(POLL_INTERVAL_S) if self._map_known else backoff_s(FIRST_PAUSES_S, self._map_failures)
             self._map_due_s = monotonic_s() + pause_s
             return
         self._trouble("ConfigMap", "")

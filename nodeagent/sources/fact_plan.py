@@ -11,8 +11,9 @@ from typing import Any
 from nodeagent.core.instant import Instant
 from nodeagent.core.model import ChipId, Inventory, Product
 from nodeagent.core.node_facts import ChipFacts, FactKind, NodeFacts
+from nodeagent.core.pauses import backoff_s
 from nodeagent.drivers.facts import wanted_facts
-from nodeagent.sources.tracks import Track, backoff_s
+from nodeagent.sources.tracks import Track
 
 HANG_PAUSES_S = (60, 600, 3600)
 """Pauses before a fact is asked for again whose call hung or ended its host; each try costs a driver host."""

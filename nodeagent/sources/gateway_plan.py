@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from nodeagent.core.instant import Instant
 from nodeagent.core.model import ChipId
-from nodeagent.sources.tracks import CRASHES_TO_QUARANTINE, QUARANTINE_S, RETRY_S, SETTLED_MS, backoff_s
+from nodeagent.core.pauses import backoff_s
+from nodeagent.sources.tracks import CRASHES_TO_QUARANTINE, QUARANTINE_S, RETRY_S, SETTLED_MS
 
 
 @dataclass(slots=True)

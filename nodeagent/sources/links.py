@@ -63,8 +63,6 @@ class LinkSource:
         self._links = LinkPlan(times, tool=tool is not None, uboe_boards=uboe_boards)
         self._gateway = GatewayPlan(times.gateway_s)
         self._gate = Gate()
-        self._times_released = 0
-        self._holding = False
         self._inbox: queue.Queue[_Seen | Sampled | Told | None] = queue.Queue(INBOX_MESSAGES)
         self._calls: Tasks = queue.SimpleQueue()
         self._questions: Tasks = queue.SimpleQueue()
@@ -141,25 +139,25 @@ class LinkSource:
     @property
     def holds_driver(self) -> bool:
         """A session is open, or may still be; one that was closed and does not end is the reaper's matter."""
-        return self._gate.look() != (True, self._times_released)
+        return not self._gate.held
 
     def _follow_gate(self) -> None:
-        shut, times = self._gate.look()
-        if times != self._times_released:
-            if self._tool is not None:
-                self._tool.stop()
-            self._gateway.release()
-            self._close_session()
-            self._start_gateway()
-            self._asked_before = self._questioning
-            self._tell(self._links.release(self._clock.now()))
-            self._holding, self._times_released = True, times
-        if self._holding and not shut:
-            self._holding = False
-            if self._tool is not None:
-                self._tool.resume()
-            self._gateway.resume(self._clock.now())
-            self._links.resume(self._clock.now())
+        self._gate.follow(self._let_go, self._take_back)
+
+    def _let_go(self) -> None:
+        if self._tool is not None:
+            self._tool.stop()
+        self._gateway.release()
+        self._close_session()
+        self._start_gateway()
+        self._asked_before = self._questioning
+        self._tell(self._links.release(self._clock.now()))
+
+    def _take_back(self) -> None:
+        if self._tool is not None:
+            self._tool.resume()
+        self._gateway.resume(self._clock.now())
+        self._links.resume(self._clock.now())
 
     def _close_session(self) -> None:
         if self._session is not None:

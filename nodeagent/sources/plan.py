@@ -24,6 +24,7 @@ from nodeagent.core.observation import (
     SourceComplete,
     Unattributed,
 )
+from nodeagent.core.pauses import backoff_s
 from nodeagent.drivers.chips import CodesAnswer, DriverEvent
 from nodeagent.policy.unknown import recovery_partner
 from nodeagent.sources.tracks import (
@@ -35,7 +36,6 @@ from nodeagent.sources.tracks import (
     SETTLED_MS,
     Recheck,
     Track,
-    backoff_s,
 )
 
 _OCCURRENCE, _ONCE, _RECOVERY = 1, 2, 0

@@ -72,8 +72,3 @@ class Track:
         """The list shows a code whose recovery is so fresh that the list may be behind."""
         came = self.recovered_ms.get(code)
         return came is not None and asked_ms - came < LIST_LAG_MS
-
-
-def backoff_s(pauses: tuple[int, ...], failures: int) -> int:
-    """The pause after the n-th failure in a row (n >= 1)."""
-    return pauses[min(failures, len(pauses)) - 1]

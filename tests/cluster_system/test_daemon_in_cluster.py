@@ -30,18 +30,6 @@ RAISED = {("Ascend910-3", X): "RestartNPU"}
 MERGE = "application/merge-patch+json"
 
 
-@pytest.fixture
-def server() -> Iterator[MockServer]:
-    with MockServer.start("a2") as server:
-        yield server
-
-
-@pytest.fixture
-def control(server: MockServer) -> Iterator[MockControl]:
-    with server.control() as control:
-        yield control
-
-
 def path_of(node: str, name: str = "") -> str:
     return f"/api/v1/namespaces/{NAMESPACE}/configmaps/{name or object_name(node)}"
 

@@ -1,9 +1,7 @@
 """The daemon as a process, a mock node beneath it and a real API server above it."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 import yaml
 from kit.cluster import Cluster
 from kit.cluster_daemon import daemon_in
@@ -14,18 +12,6 @@ from nodeagent.render.device_info import fingerprint
 from nodeagent.render.reading import parse_device_info
 
 X = "80E18005"
-
-
-@pytest.fixture
-def server() -> Iterator[MockServer]:
-    with MockServer.start("a2") as server:
-        yield server
-
-
-@pytest.fixture
-def control(server: MockServer) -> Iterator[MockControl]:
-    with server.control() as control:
-        yield control
 
 
 def test_a_fault_is_seen_with_kubectl(

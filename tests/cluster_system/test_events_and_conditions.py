@@ -1,6 +1,5 @@
 """Events and node conditions at a real API server, with no more rights than the documents name."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +15,6 @@ X = "80E18005"
 NAMESPACE = "kube-system"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 GROUP = "rbac.authorization.k8s.io"
-
-
-@pytest.fixture
-def server() -> Iterator[MockServer]:
-    with MockServer.start("a2") as server:
-        yield server
-
-
-@pytest.fixture
-def control(server: MockServer) -> Iterator[MockControl]:
-    with server.control() as control:
-        yield control
 
 
 def account(cluster: Cluster, name: str, *, events: bool = True) -> Path:

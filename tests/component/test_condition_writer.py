@@ -70,8 +70,6 @@ class House:
 
 @pytest.fixture
 def house(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Iterator[House]:
-    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
     caplog.set_level(logging.INFO)
     monkeypatch.setattr(logging.getLogger("nodeagent"), "propagate", True)
     with fake_api() as api:

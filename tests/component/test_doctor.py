@@ -37,9 +37,7 @@ OF_CLUSTER = ("node-name", "api-server", "clock", "rights", "other-writer", "fau
 
 
 @pytest.fixture
-def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeApi]:
-    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
+def api() -> Iterator[FakeApi]:
     with fake_api() as running:
         running.put_object({"metadata": {"name": "worker-1"}}, "nodes")
         yield running

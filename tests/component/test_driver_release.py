@@ -202,7 +202,7 @@ def test_a_process_that_does_not_end_is_named(node: Node, monkeypatch: pytest.Mo
     """Like one in an uninterruptible wait of the kernel: it is not seen to end."""
     poll: Callable[[], int | None] = lambda: None  # noqa: E731
     wait_until(lambda: len(mapping()) == 2)
-    session = node.chips._session
+    session = node.chips._sessions.current
     assert session is not None
     host = session.driver._host  # type: ignore[union-attr]
     monkeypatch.setattr(host._process, "poll", poll)

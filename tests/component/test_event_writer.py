@@ -51,8 +51,6 @@ class House:
 
 @pytest.fixture
 def house(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Iterator[House]:
-    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
     caplog.set_level(logging.INFO)
     monkeypatch.setattr(logging.getLogger("nodeagent"), "propagate", True)
     with fake_api() as api:
@@ -105,7 +103,7 @@ def test_attempts_grow_apart_and_retry_after_is_obeyed(house: House) -> None:
     wait_until(lambda: house.sent("failed") == 1, "the refusal")
     house.advance(20)
     house.writer.emit(READY)
-    wait_until(lambda: house.writer._book.waiting == 2, "both wait: a tenth is added at random")
+    wait_until(lambda: house.writer.waiting == 2, "both wait: a tenth is added at random")
     assert len(house.api.requests) == 1
     house.advance(1)
     wait_until(lambda: house.sent("ok") == 2, "both")
@@ -177,7 +175,7 @@ def test_trouble_of_the_writer_makes_no_events(house: House) -> None:
     house.api.script.extend(Answer(403, "no") for _ in range(3))
     house.writer.emit(LOST)
     wait_until(lambda: house.sent("refused") == 1, "the refusal")
-    assert house.writer._book.waiting == 0
+    assert house.writer.waiting == 0
 
 
 def test_what_is_left_at_the_end_is_said(house: House, caplog: pytest.LogCaptureFixture) -> None:

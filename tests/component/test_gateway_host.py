@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from kit.daemon import wait_until
 
 from nodeagent.core.clock import SystemClock
 from nodeagent.core.codes import LINK_DOWN, UBOE_PORT_DOWN
@@ -29,13 +30,6 @@ from nodeagent.sources.plan import ChipTimes
 NETWORK = "dcmi_get_device_network_health"
 X = 0x80E18005
 LIMIT_S = 20.0
-
-
-def eventually(condition: Callable[[], object], limit_s: float = LIMIT_S) -> None:
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.01)
 
 
 def dcmi(server: MockServer) -> DcmiSettings:
@@ -66,7 +60,7 @@ class Node:
         self.threads = [threading.Thread(target=s.run, daemon=True) for s in (self.links, self.chips)]
         for thread in self.threads:
             thread.start()
-        eventually(lambda: any(isinstance(o, SourceComplete) for o in self.out))
+        wait_until(lambda: any(isinstance(o, SourceComplete) for o in self.out))
 
     def connect(self) -> HostedGateway:
         self.hosts.append(HostedGateway(self.settings, 1.0, self.gateway_reaper))
@@ -92,7 +86,7 @@ class Node:
         for thread in self.threads:
             thread.join(LIMIT_S)
             assert not thread.is_alive()
-        eventually(lambda: self.reaper.alive() + self.gateway_reaper.alive() == 0)
+        wait_until(lambda: self.reaper.alive() + self.gateway_reaper.alive() == 0)
 
 
 @pytest.fixture
@@ -128,7 +122,7 @@ class TestHost:
             host.open()
             yield host, control, reaper
             host.close()
-        eventually(lambda: reaper.alive() == 0)
+        wait_until(lambda: reaper.alive() == 0)
 
     def test_all_values(self, session: tuple[HostedGateway, MockControl, Reaper]) -> None:
         host, control, _ = session
@@ -163,7 +157,7 @@ class TestHost:
             host.network_health(ChipId(1, 1, 1, 0))
         assert not host.ended
         host.close()
-        eventually(lambda: host.ended)
+        wait_until(lambda: host.ended)
         assert reaper.alive() == 0
 
     def test_a_crash_is_an_error_and_leaves_nothing(self, session: tuple[HostedGateway, MockControl, Reaper]) -> None:
@@ -171,7 +165,7 @@ class TestHost:
         control.crash(NETWORK, chip=0)
         with pytest.raises(HostGoneError, match="SIGSEGV"):
             host.network_health(ChipId(0, 0, 0, 0))
-        eventually(lambda: host.ended)
+        wait_until(lambda: host.ended)
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
@@ -207,27 +201,27 @@ class TestBesideTheChips:
     def test_a_bad_gateway_is_a_link_that_is_down(self, serve: Callable[[str], Node]) -> None:
         node = serve("a2")
         node.control.set_gateway(3, 2)
-        eventually(lambda: node.facts() == [(FaultOccurred, 3)])
+        wait_until(lambda: node.facts() == [(FaultOccurred, 3)])
         node.control.set_link(3, up=False)
         node.control.set_gateway(3, 6)
         time.sleep(0.6)
         assert node.facts() == [(FaultOccurred, 3)], "the link itself is still down"
         node.control.set_link(3, up=True)
-        eventually(lambda: node.facts()[1:] == [(FaultRecovered, 3)])
+        wait_until(lambda: node.facts()[1:] == [(FaultRecovered, 3)])
 
     def test_a_hang_leaves_chip_events_and_the_other_gateways_undisturbed(self, serve: Callable[[str], Node]) -> None:
         node = serve("a2")
-        eventually(lambda: len(node.hosts) == 1)
+        wait_until(lambda: len(node.hosts) == 1)
         node.control.hang(NETWORK, 600, chip=2)
-        eventually(lambda: node.told(EventReason.GATEWAY_UNKNOWN))
+        wait_until(lambda: node.told(EventReason.GATEWAY_UNKNOWN))
         codes = [f"80E180{number:02X}" for number in range(0x10, 0x30)]
         for number, code in enumerate(codes):
             node.control.raise_fault(number % 8, code, wait_s=5)
-        eventually(lambda: all(node.facts(int(code, 16)) for code in codes), 5)
+        wait_until(lambda: all(node.facts(int(code, 16)) for code in codes), 5)
         for number, code in enumerate(codes):
             assert node.facts(int(code, 16)) == [(FaultOccurred, number % 8)]
         node.control.set_gateway(5, 3)
-        eventually(lambda: node.facts() == [(FaultOccurred, 5)])
+        wait_until(lambda: node.facts() == [(FaultOccurred, 5)])
         assert len(node.hosts) == 2
         assert node.metrics.value("driver_sessions_lost_total") == 0
         assert node.metrics.value("gateway_sessions_lost_total") == 1
@@ -238,13 +232,13 @@ class TestBesideTheChips:
         node = serve("a2")
         node.control.crash(NETWORK, chip=0)
         node.control.set_gateway(0, 1)
-        eventually(lambda: node.facts() == [(FaultOccurred, 0)])
+        wait_until(lambda: node.facts() == [(FaultOccurred, 0)])
         assert node.metrics.value("driver_sessions_lost_total") == 0
 
     def test_not_supported_is_named_once_per_chip(self, serve: Callable[[str], Node]) -> None:
         node = serve("a2-card")
-        eventually(lambda: len(node.told(EventReason.GATEWAY_NOT_SUPPORTED)) == 2)
-        eventually(lambda: node.hosts[0].ended)
+        wait_until(lambda: len(node.told(EventReason.GATEWAY_NOT_SUPPORTED)) == 2)
+        wait_until(lambda: node.hosts[0].ended)
         time.sleep(0.6)
         assert len(node.told(EventReason.GATEWAY_NOT_SUPPORTED)) == 2
         assert len(node.hosts) == 1, "no process is kept for chips that have nothing to tell"
@@ -262,7 +256,7 @@ class TestBesideTheChips:
     ) -> None:
         node = serve(uboe)
         node.control.set_gateway(1, 2)
-        eventually(lambda: node.facts(UBOE_PORT_DOWN) == [(FaultOccurred, 1)])
+        wait_until(lambda: node.facts(UBOE_PORT_DOWN) == [(FaultOccurred, 1)])
         node.control.set_gateway(1, 0)
-        eventually(lambda: node.facts(UBOE_PORT_DOWN)[1:] == [(FaultRecovered, 1)])
+        wait_until(lambda: node.facts(UBOE_PORT_DOWN)[1:] == [(FaultRecovered, 1)])
         assert node.facts() == []

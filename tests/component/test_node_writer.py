@@ -59,9 +59,7 @@ class House:
 
 
 @pytest.fixture
-def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeApi]:
-    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
+def api() -> Iterator[FakeApi]:
     with fake_api() as running:
         running.put_object(node(), "nodes")
         yield running

@@ -25,9 +25,7 @@ def some_object(case: str = "A1") -> dict[str, object]:
 
 
 @pytest.fixture
-def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeApi]:
-    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
+def api() -> Iterator[FakeApi]:
     with fake_api() as running:
         yield running
 

@@ -63,9 +63,7 @@ class House:
 
 
 @pytest.fixture
-def house(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[House]:
-    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
+def house(tmp_path: Path) -> Iterator[House]:
     with fake_api() as api:
         made = House(api, tmp_path)
         yield made
@@ -180,7 +178,12 @@ def test_an_expired_token_is_read_again(house: House, tmp_path: Path) -> None:
     assert house.metrics.value("api_credentials_reloaded_total") == 1
 
 
-def test_an_interrupted_watch_lists_anew(house: House) -> None:
+either_connection = pytest.mark.parametrize("closing", [False, True], ids=["kept open", "Connection: close"])
+
+
+@either_connection
+def test_an_interrupted_watch_lists_anew(house: House, closing: bool) -> None:
+    house.api.closing = closing
     house.thread.start()
     house.watching(1)
     wait_until(lambda: house.watch._stream is not None)
@@ -214,8 +217,10 @@ def test_a_peer_that_never_answers_ends_by_our_own_limit(tmp_path: Path, monkeyp
         assert metrics.value("api_requests_total", object="pods", verb="list", code="none") >= 2
 
 
-def test_a_stream_that_falls_silent_ends(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+@either_connection
+def test_a_stream_that_falls_silent_ends(house: House, monkeypatch: pytest.MonkeyPatch, closing: bool) -> None:
     """Once a server has shown that it sends bookmarks, their absence is a half-open connection."""
+    house.api.closing = closing
     monkeypatch.setattr("nodeagent.cluster.watch._SILENCE_S", 0.2)
     house.thread.start()
     house.watching(1)

@@ -42,3 +42,15 @@ class FakeClock:
         """Step the wall clock alone, in either direction, as a time service does."""
         with self._lock:
             self._wall_ms += delta_ms
+
+
+class PacedClock(FakeClock):
+    """A thread that waits by this clock looks again every few milliseconds, so the test need not wake it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits: list[float] = []
+
+    def real_s(self, clock_s: float) -> float:
+        self.waits.append(clock_s)
+        return min(max(0.0, clock_s), 0.003)

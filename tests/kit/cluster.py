@@ -52,14 +52,15 @@ class Cluster:
     """A control plane with its state under `folder`. Use it as a context manager, or `start` and `close` it.
 
     controllers: run a controller manager too; without it no namespace gets its `default` service account, nothing is
-    garbage-collected, and no pod is made for a DaemonSet. daemon_kubeconfig: of daemons, None = all rights.
-    admin_kubeconfig: a file with all rights. ca_file: what
-    clients check the server's certificate with. url: as in a kubeconfig.
+    garbage-collected, and no pod is made for a DaemonSet. daemon_kubeconfig: of daemons, None = all rights. api_flags:
+    further flags of the API server. admin_kubeconfig: a file with all rights. ca_file: what clients check the server's
+    certificate with. url: as in a kubeconfig.
     """
 
     folder: Path
     controllers: bool = False
     daemon_kubeconfig: Path | None = None
+    api_flags: tuple[str, ...] = ()
     api_server: ServerProcess = field(init=False)
     etcd: ServerProcess = field(init=False)
 
@@ -268,6 +269,7 @@ class Cluster:
             "--service-cluster-ip-range=10.0.0.0/24",
             "--kubelet-preferred-address-types=InternalIP",
             "--allow-privileged=true",
+            *self.api_flags,
         ]
 
     def _manager_command(self) -> list[object]:

@@ -4,8 +4,10 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +18,7 @@ import yaml
 
 import nodeagent
 from nodeagent.core.errors import ReadBackError
+from nodeagent.mock.client import MockControl
 from nodeagent.mock.launch import MockServer, library_dir
 from nodeagent.render.reading import ParsedDeviceInfo, parse_device_info
 
@@ -228,6 +231,30 @@ def daemon_on(server: MockServer, folder: Path, *, dry_run: bool = False, **sett
         yield daemon
     finally:
         daemon.stop()
+
+
+@contextlib.contextmanager
+def somebody_at(path: Path, answer: bytes) -> Iterator[None]:
+    """Something that is no daemon of ours listens at a socket: it answers one client with these bytes."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen(1)
+
+        def serve() -> None:
+            client, _ = listener.accept()
+            with client:
+                client.recv(4096)
+                client.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield
+        thread.join(LIMIT_S)
+
+
+def hangs(control: MockControl) -> bool:
+    """A rule that hangs one call has met it: the call hangs now."""
+    return not any(rule["kind"] == "hang" for rule in control.state()["rules"])
 
 
 def node_file(folder: Path, **node: object) -> Path:

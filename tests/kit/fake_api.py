@@ -4,6 +4,7 @@ For the answers that a healthy server does not give; what a real one gives is te
 """
 
 import json
+import os
 import threading
 import time
 from collections import deque
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from kit.fake_store import Key, Store, status_of, target_of
 
@@ -59,6 +61,7 @@ class FakeApi(Store):
 
     A scripted answer with a `method` waits for the next request of that method, others for the next of any.
     `objects` are the ConfigMaps by namespace and name. ahead_s: how far the server's clock is ahead of ours.
+    closing: watches are answered with `Connection: close`, as a server that shuts down does, and some proxies always.
     """
 
     url: str = ""
@@ -66,6 +69,7 @@ class FakeApi(Store):
     requests: list[Request] = field(default_factory=list)
     token: str = ""
     ahead_s: float = 0.0
+    closing: bool = False
 
     @property
     def objects(self) -> dict[Key, dict[str, Any]]:
@@ -159,11 +163,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Transfer-Encoding", "chunked")
+        if api.closing:
+            self.send_header("Connection", "close")
         self.end_headers()
         self.close_connection = True
         for event in api.follow(target_of(request.path)):
             if event is None:
                 self.wfile.write(b"0\r\n\r\n")
+                self.close_connection = api.closing  # else the client's next request comes this way
                 return
             line = event if isinstance(event, bytes) else json.dumps(event).encode() + b"\n"
             self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
@@ -203,8 +210,10 @@ class _Server(ThreadingHTTPServer):
 
 @contextmanager
 def fake_api() -> Iterator[FakeApi]:
-    """A running server; ends with the context."""
-    with _Server(("127.0.0.1", 0), _Handler) as server:
+    """A running server, reached directly whatever this machine's HTTP proxy is; ends with the context."""
+    with patch.dict(os.environ), _Server(("127.0.0.1", 0), _Handler) as server:
+        for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+            os.environ.pop(name, None)
         server.api = FakeApi(url=f"http://127.0.0.1:{server.server_address[1]}")
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, name="fake-api")
         thread.start()

@@ -41,12 +41,6 @@ def daemon(server: MockServer, tmp_path_factory: pytest.TempPathFactory) -> Iter
         assert "stopped cleanly" in daemon.words()
 
 
-@pytest.fixture
-def control(server: MockServer) -> Iterator[MockControl]:
-    with server.control() as control:
-        yield control
-
-
 def faults(daemon: Daemon, more: Mapping[tuple[str, str], str]) -> ParsedDeviceInfo:
     return daemon.wait_for_faults({**STANDING, **more})
 

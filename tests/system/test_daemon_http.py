@@ -5,13 +5,11 @@ import http.client
 import json
 import socket
 import subprocess
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from kit.daemon import Daemon, daemon_on, flags, run_command, wait_until
+from kit.daemon import Daemon, daemon_on, flags, hangs, run_command, somebody_at, wait_until
 from kit.promtool import promtool
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -21,18 +19,6 @@ from nodeagent.mock.launch import MockServer
 
 X = "80E18005"
 CODES, HEALTH = "dcmi_get_device_errorcode_v2", "dcmi_get_device_health"
-
-
-@pytest.fixture
-def server() -> Iterator[MockServer]:
-    with MockServer.start("a2") as server:
-        yield server
-
-
-@pytest.fixture
-def control(server: MockServer) -> Iterator[MockControl]:
-    with server.control() as control:
-        yield control
 
 
 @pytest.fixture
@@ -64,18 +50,13 @@ def metric(port: int, name: str, **labels: str) -> float:
     )
 
 
-def taken(control: MockControl) -> bool:
-    """The rule that hangs one call has met it."""
-    return not any(rule["kind"] == "hang" for rule in control.state()["rules"])
-
-
 class TestProbes:
     def test_not_ready_until_every_chip_was_asked_and_the_result_is_published(
         self, server: MockServer, control: MockControl, tmp_path: Path, port: int
     ) -> None:
         control.hang(CODES, 1.5, chip=7, times=1)
         with daemon_on(server, tmp_path, driver__call_deadline_s=60, http__port=port) as daemon:
-            wait_until(lambda: taken(control), "chip 7 is being asked, after all others")
+            wait_until(lambda: hangs(control), "chip 7 is being asked, after all others")
             status, body = get(port, "/readyz")
             assert (status, body.splitlines()[0]) == (503, "chips: 1 of 8 not asked yet")
             assert get(port, "/healthz") == (200, "ok\n")
@@ -98,7 +79,7 @@ class TestProbes:
         with daemon_on(server, tmp_path, driver__call_deadline_s=60, http__port=port) as daemon:
             wait_until(lambda: get(port, "/readyz")[0] == 200)
             control.hang(HEALTH, 100_000, chip=3, times=1)
-            wait_until(lambda: taken(control), "a call hangs now")
+            wait_until(lambda: hangs(control), "a call hangs now")
             assert get(port, "/healthz") == (200, "ok\n")
             assert get(port, "/readyz") == (200, "ok\n")
             assert metric(port, "resident_memory_bytes", process="children") > 0
@@ -263,20 +244,8 @@ class TestScan:
 
     def test_a_daemon_that_does_not_understand_is_an_error(self, tmp_path: Path) -> None:
         path = tmp_path / "socket"
-        with socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(str(path))
-            listener.listen(1)
-
-            def answer() -> None:
-                client, _ = listener.accept()
-                with client:
-                    client.recv(4096)
-                    client.sendall(b'{"ok": false}\n')
-
-            thread = threading.Thread(target=answer)
-            thread.start()
+        with somebody_at(path, b'{"ok": false}\n'):
             done = run_command("scan", *flags({"daemon.socket": path}))
-            thread.join(10)
         assert done.returncode == 2
         assert "NA602" in done.stderr
         assert done.stdout == ""

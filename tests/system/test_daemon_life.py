@@ -19,6 +19,7 @@ from kit.daemon import (
     daemon_on,
     daemon_settings,
     driver_hosts,
+    hangs,
     node_file,
     wait_until,
 )
@@ -29,23 +30,6 @@ from nodeagent.mock.launch import MockServer
 STOP_LIMIT_S = 10.0
 """Five times the two seconds that stopping may take."""
 X = "80E18005"
-
-
-@pytest.fixture
-def server() -> Iterator[MockServer]:
-    with MockServer.start("a2") as server:
-        yield server
-
-
-@pytest.fixture
-def control(server: MockServer) -> Iterator[MockControl]:
-    with server.control() as control:
-        yield control
-
-
-def taken(control: MockControl, kind: str) -> bool:
-    """A rule that fits one call has met it: the call hangs now."""
-    return not any(rule["kind"] == kind for rule in control.state()["rules"])
 
 
 def ends_cleanly(daemon: Daemon, number: signal.Signals = signal.SIGTERM) -> None:
@@ -84,7 +68,7 @@ class TestStart:
     ) -> None:
         control.hang("dcmi_get_device_errorcode_v2", 1.5, chip=7, times=1)
         with daemon_on(server, tmp_path, driver__call_deadline_s=60) as daemon:
-            wait_until(lambda: taken(control, "hang"), "chip 7 is being asked, after all others")
+            wait_until(lambda: hangs(control), "chip 7 is being asked, after all others")
             assert not daemon.object_file.exists()
             parsed = daemon.wait(lambda _: True)
         assert len(parsed.available) == 8
@@ -154,7 +138,7 @@ class TestHang:
         with daemon_on(server, tmp_path, driver__call_deadline_s=60) as daemon:
             daemon.wait(lambda _: True)
             control.hang("dcmi_get_device_health", 100_000, times=1)
-            wait_until(lambda: taken(control, "hang"), "a call hangs")
+            wait_until(lambda: hangs(control), "a call hangs")
             before = daemon.data()
             ends_cleanly(daemon, number)
             assert daemon.data() == before  # nothing is written or deleted at the end

@@ -22,21 +22,9 @@ FAST = {"mock__time_factor": 40}
 
 
 @pytest.fixture
-def node() -> Iterator[MockServer]:
-    with MockServer.start("a2") as server:
-        yield server
-
-
-@pytest.fixture
-def control(node: MockServer) -> Iterator[MockControl]:
-    with node.control() as connection:
-        yield connection
-
-
-@pytest.fixture
-def daemon(node: MockServer, tmp_path: Path) -> Iterator[Daemon]:
+def daemon(server: MockServer, tmp_path: Path) -> Iterator[Daemon]:
     anchor = {"mock__time_anchor_s": round(time.monotonic(), 3)}
-    with daemon_on(node, tmp_path, dry_run=True, **FAST, **anchor) as started:
+    with daemon_on(server, tmp_path, dry_run=True, **FAST, **anchor) as started:
         started.wait(lambda p: not p.faults, "the first object")
         yield started
 
@@ -137,12 +125,12 @@ def test_why_from_a_dry_run() -> None:
 
 
 def test_a_folder_of_configuration_is_followed_without_a_restart(
-    node: MockServer, control: MockControl, tmp_path: Path
+    server: MockServer, control: MockControl, tmp_path: Path
 ) -> None:
     folder = tmp_path / "config"
     folder.mkdir()
     settings = {"faults__config_dir": folder, "faults__reload_period_s": 1}
-    with daemon_on(node, tmp_path, **settings) as daemon:
+    with daemon_on(server, tmp_path, **settings) as daemon:
         control.raise_fault(1, "80E18005")
         daemon.wait_for_faults({("Ascend910-1", "80E18005"): "RestartNPU"})
         (folder / "nodeagent.yaml").write_text('faults:\n  - code: "80E18005"\n    level: SubHealthFault\n')
@@ -155,11 +143,11 @@ def test_a_folder_of_configuration_is_followed_without_a_restart(
 
 
 def test_what_another_table_would_do_to_the_running_daemon(
-    node: MockServer, control: MockControl, tmp_path: Path
+    server: MockServer, control: MockControl, tmp_path: Path
 ) -> None:
     other = tmp_path / "other.yaml"
     other.write_text('faults:\n  - code: "80E18005"\n    level: NotHandleFault\n')
-    with daemon_on(node, tmp_path) as daemon:
+    with daemon_on(server, tmp_path) as daemon:
         control.raise_fault(1, "80E18005")
         daemon.wait_for_faults({("Ascend910-1", "80E18005"): "RestartNPU"})
         done = run_command("table", "diff", "shipped", other, "--socket", daemon.settings["daemon.socket"])
@@ -168,11 +156,11 @@ def test_what_another_table_would_do_to_the_running_daemon(
 
 
 def test_an_unwritable_state_folder_is_said_once_and_done_without(
-    node: MockServer, control: MockControl, tmp_path: Path
+    server: MockServer, control: MockControl, tmp_path: Path
 ) -> None:
     blocked = tmp_path / "blocked"
     blocked.write_text("a file where a folder should be")
-    with daemon_on(node, tmp_path, daemon__state_dir=blocked / "state") as daemon:
+    with daemon_on(server, tmp_path, daemon__state_dir=blocked / "state") as daemon:
         control.raise_fault(1, "80E18005")
         daemon.wait_for_faults({("Ascend910-1", "80E18005"): "RestartNPU"})
         control.clear_fault(1, "80E18005")
@@ -184,12 +172,12 @@ def test_an_unwritable_state_folder_is_said_once_and_done_without(
     "content", ["", "{", "[]", '{"version": 9}', '{"version": 1, "boot_id": "x", "chips": {"0": 5}}']
 )
 def test_a_damaged_state_file_is_said_and_done_without(
-    node: MockServer, control: MockControl, tmp_path: Path, content: str
+    server: MockServer, control: MockControl, tmp_path: Path, content: str
 ) -> None:
     folder = tmp_path / "out" / ".state"
     folder.mkdir(parents=True)
     (folder / "state.json").write_text(content)
-    with daemon_on(node, tmp_path) as daemon:
+    with daemon_on(server, tmp_path) as daemon:
         control.raise_fault(1, "80E18005")
         daemon.wait_for_faults({("Ascend910-1", "80E18005"): "RestartNPU"})
         assert "state file is not usable" in daemon.words()

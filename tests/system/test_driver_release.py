@@ -3,10 +3,8 @@
 import json
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from kit.daemon import Daemon, children, command_line, daemon_on, driver_hosts, run_command, wait_until
 
 from nodeagent.mock.client import MockControl
@@ -14,18 +12,6 @@ from nodeagent.mock.launch import MockServer
 
 X, Y = "80E18005", "80C98008"
 CODES = "dcmi_get_device_errorcode_v2"
-
-
-@pytest.fixture
-def server() -> Iterator[MockServer]:
-    with MockServer.start("a2") as server:
-        yield server
-
-
-@pytest.fixture
-def control(server: MockServer) -> Iterator[MockControl]:
-    with server.control() as control:
-        yield control
 
 
 def release(daemon: Daemon, *words: str) -> subprocess.CompletedProcess[str]:

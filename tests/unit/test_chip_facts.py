@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from kit.clock import FakeClock
+from kit.clock import PacedClock
 
 from nodeagent.core.model import ChipId, Family
 from nodeagent.core.node_facts import FactKind, NodeFacts
@@ -24,18 +24,6 @@ IP = "dcmi_get_device_ip"
 A2 = NodeSpec(profile="a2", chips=2)
 TIMES = ChipTimes()
 FIRST = ["192.168.100.1", "192.168.100.2"]
-
-
-class PacedClock(FakeClock):
-    """A thread that waits by this clock looks again every few milliseconds, so the test need not wake it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.waits: list[float] = []
-
-    def real_s(self, clock_s: float) -> float:
-        self.waits.append(clock_s)
-        return min(max(0.0, clock_s), 0.003)
 
 
 class Session(FakeChipDriver):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 import pytest
-from kit.clock import FakeClock
+from kit.clock import PacedClock
 
 from nodeagent.core.codes import CARD_DROPPED, LINK_DOWN, RESET_FINISHED
 from nodeagent.core.levels import Severity
@@ -38,18 +38,6 @@ CODES, HEALTH, SUBSCRIBE = (
     "dcmi_subscribe_fault_event",
 )
 LIMIT_S = 20.0
-
-
-class PacedClock(FakeClock):
-    """A thread that waits by this clock looks again every few milliseconds, so the test need not wake it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.waits: list[float] = []
-
-    def real_s(self, clock_s: float) -> float:
-        self.waits.append(clock_s)
-        return min(max(0.0, clock_s), 0.003)
 
 
 class Session(FakeChipDriver):

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from kit.clock import FakeClock
+from kit.clock import FakeClock, PacedClock
 from kit.daemon import wait_until
 
 from nodeagent.cli.release import duration_s
@@ -72,13 +72,6 @@ class TestDuration:
     def test_bad(self, text: str) -> None:
         with pytest.raises(argparse.ArgumentTypeError):
             duration_s(text)
-
-
-class PacedClock(FakeClock):
-    """A thread that waits by this clock looks again every few milliseconds, so the test need not wake it."""
-
-    def real_s(self, clock_s: float) -> float:
-        return min(max(0.0, clock_s), 0.003)
 
 
 class Part:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 import pytest
+from kit.daemon import wait_until
 from kit.links import UBOE_BOARD, at, listed, node, occurred, recovered
 
 from nodeagent.core.clock import AcceleratedClock, SystemClock
@@ -130,13 +131,6 @@ class Rig:
         assert not self.thread.is_alive()
 
 
-def eventually(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + LIMIT_S
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.005)
-
-
 @pytest.fixture
 def rigs() -> Iterator[Callable[..., Rig]]:
     made: list[Rig] = []
@@ -156,33 +150,33 @@ class TestPassing:
         stream = [InventorySeen(node(), at(0)), occurred(X, 1), occurred(LINK_DOWN, 1), listed(2, X, LINK_DOWN)]
         for observation in stream:
             rig.source.observe([observation])
-        eventually(lambda: len(rig.out) == len(stream))
+        wait_until(lambda: len(rig.out) == len(stream))
         assert rig.out == stream
 
     def test_a_loop_that_is_started_again_keeps_what_it_knows(self, rigs: Callable[..., Rig]) -> None:
         rig = rigs()
         rig.gateway(0, 2)
         rig.see(node())
-        eventually(lambda: rig.links() == [(FaultOccurred, 0)])
+        wait_until(lambda: rig.links() == [(FaultOccurred, 0)])
         rig.stop()
         rig.source._stopping.clear()
         rig.thread = threading.Thread(target=rig.source.run, daemon=True)
         rig.thread.start()
         rig.gateway(0, 0)
-        eventually(lambda: rig.links() == [(FaultOccurred, 0), (FaultRecovered, 0)])
+        wait_until(lambda: rig.links() == [(FaultOccurred, 0), (FaultRecovered, 0)])
         assert rig.sessions[0].closed
 
     def test_a_session_that_opened_for_an_earlier_run_is_closed(self, rigs: Callable[..., Rig]) -> None:
         rig = rigs()
         rig.gate.clear()
         rig.see(node())
-        eventually(lambda: rig.sessions)
+        wait_until(lambda: rig.sessions)
         rig.stop()
         rig.source._stopping.clear()
         rig.thread = threading.Thread(target=rig.source.run, daemon=True)
         rig.thread.start()
         rig.gate.set()
-        eventually(lambda: len(rig.sessions) == 2 and rig.asked.count(0) >= 3)
+        wait_until(lambda: len(rig.sessions) == 2 and rig.asked.count(0) >= 3)
         assert [s.closed for s in rig.sessions] == [True, False]
 
 
@@ -191,12 +185,12 @@ class TestGateway:
         rig = rigs()
         rig.see(node(chips=2))
         rig.gateway(1, 3)
-        eventually(lambda: rig.links() == [(FaultOccurred, 1)])
+        wait_until(lambda: rig.links() == [(FaultOccurred, 1)])
         assert rig.metrics.value("links_bad") == 1
         rig.source.observe([ChipCodes(1, (X,), rig.clock.now())])
-        eventually(lambda: any(isinstance(o, ChipCodes) and o.codes == (X, LINK_DOWN) for o in rig.out))
+        wait_until(lambda: any(isinstance(o, ChipCodes) and o.codes == (X, LINK_DOWN) for o in rig.out))
         rig.gateway(1, 6)
-        eventually(lambda: rig.links() == [(FaultOccurred, 1), (FaultRecovered, 1)])
+        wait_until(lambda: rig.links() == [(FaultOccurred, 1), (FaultRecovered, 1)])
         assert len(rig.sessions) == 1
         assert rig.events == []
 
@@ -206,7 +200,7 @@ class TestGateway:
     ) -> None:
         rig = rigs()
         rig.see(node(family, board=board))
-        eventually(lambda: rig.out)
+        wait_until(lambda: rig.out)
         time.sleep(0.1)
         assert rig.sessions == []
 
@@ -214,7 +208,7 @@ class TestGateway:
         rig = rigs(gateway=False)
         rig.gateway(0, 2)
         rig.see(node())
-        eventually(lambda: rig.out)
+        wait_until(lambda: rig.out)
         time.sleep(0.1)
         assert (rig.sessions, rig.links()) == ([], [])
 
@@ -222,23 +216,23 @@ class TestGateway:
         rig = rigs()
         rig.gateway(0, 2)
         rig.see(node())
-        eventually(lambda: rig.links() == [(FaultOccurred, 0)])
+        wait_until(lambda: rig.links() == [(FaultOccurred, 0)])
         with rig.lock:
             rig.pretended.set_gateway(0, 0)
             rig.pretended.fail(NETWORK, 0, -8005)
         before = len(rig.asked)
-        eventually(lambda: len(rig.asked) > before + 3)
+        wait_until(lambda: len(rig.asked) > before + 3)
         assert rig.links() == [(FaultOccurred, 0)]
         assert rig.reasons() == [EventReason.GATEWAY_UNKNOWN]
         with rig.lock:
             rig.pretended.fail(NETWORK, 0, 0)
-        eventually(lambda: rig.links()[1:] == [(FaultRecovered, 0)])
+        wait_until(lambda: rig.links()[1:] == [(FaultRecovered, 0)])
         assert rig.reasons() == [EventReason.GATEWAY_UNKNOWN, EventReason.GATEWAY_ANSWERS]
 
     def test_not_supported_is_named_once_per_chip_and_ends_the_session(self, rigs: Callable[..., Rig]) -> None:
         rig = rigs(profile="a2-card")
         rig.see(node(chips=2))
-        eventually(lambda: rig.sessions and rig.sessions[0].closed)
+        wait_until(lambda: rig.sessions and rig.sessions[0].closed)
         time.sleep(0.15)
         assert sorted(rig.asked) == [0, 1]
         assert rig.reasons() == [EventReason.GATEWAY_NOT_SUPPORTED] * 2
@@ -250,10 +244,10 @@ class TestGateway:
         rig = rigs()
         rig.gateway(0, 2)
         rig.see(node())
-        eventually(lambda: rig.links() == [(FaultOccurred, 0)])
+        wait_until(lambda: rig.links() == [(FaultOccurred, 0)])
         with rig.lock:
             rig.pretended.fail(NETWORK, 0, -8255)
-        eventually(lambda: rig.links()[1:] == [(FaultRecovered, 0)])
+        wait_until(lambda: rig.links()[1:] == [(FaultRecovered, 0)])
 
     def test_a_hang_costs_the_session_and_the_others_go_on(self, rigs: Callable[..., Rig]) -> None:
         rig = rigs(chips=2)
@@ -261,9 +255,9 @@ class TestGateway:
         with rig.lock:
             rig.pretended.hang(NETWORK, 0, 1000)
         rig.see(node(chips=2))
-        eventually(lambda: len(rig.sessions) == 2)
+        wait_until(lambda: len(rig.sessions) == 2)
         rig.gateway(1, 2)
-        eventually(lambda: rig.links() == [(FaultOccurred, 1)])
+        wait_until(lambda: rig.links() == [(FaultOccurred, 1)])
         assert rig.asked.count(0) == 1, "no second call while the child of the first lives"
         assert rig.sessions[0].closed
         assert rig.reasons() == [EventReason.GATEWAY_UNKNOWN]
@@ -271,16 +265,16 @@ class TestGateway:
         assert rig.metrics.value("gateway_sessions_lost_total") == 1
         assert list(rig.source._hung) == [0]
         rig.undying = False
-        eventually(lambda: not rig.source._hung)
+        wait_until(lambda: not rig.source._hung)
 
     def test_a_library_that_cannot_be_opened_is_told_once_and_tried_again(self, rigs: Callable[..., Rig]) -> None:
         rig = rigs()
         rig.broken = True
         rig.see(node())
-        eventually(lambda: len(rig.sessions) == 2)
+        wait_until(lambda: len(rig.sessions) == 2)
         rig.broken = False
         rig.gateway(0, 2)
-        eventually(lambda: rig.links() == [(FaultOccurred, 0)])
+        wait_until(lambda: rig.links() == [(FaultOccurred, 0)])
         assert rig.reasons() == [EventReason.GATEWAY_UNKNOWN, EventReason.GATEWAY_ANSWERS]
         assert [s.closed for s in rig.sessions] == [True, True, False]
 
@@ -295,9 +289,9 @@ class TestGateway:
         with monkeypatch.context() as patch:
             patch.setattr(Session, "network_health", broken)
             rig.see(node())
-            eventually(lambda: rig.metrics.value("gateway_sessions_lost_total") == 1)
+            wait_until(lambda: rig.metrics.value("gateway_sessions_lost_total") == 1)
         rig.gateway(0, 2)
-        eventually(lambda: rig.links() == [(FaultOccurred, 0)])
+        wait_until(lambda: rig.links() == [(FaultOccurred, 0)])
         assert "unforeseen error of a gateway call" in caplog.text
 
 
@@ -307,31 +301,31 @@ class TestTool:
         rig = rigs(tool=tool, gateway=False)
         rig.see(node())
         tool.up = False
-        eventually(lambda: rig.links() == [(FaultOccurred, 0)])
+        wait_until(lambda: rig.links() == [(FaultOccurred, 0)])
         tool.broken = True
-        eventually(lambda: rig.reasons() == [EventReason.LINK_QUERY_FAILED])
+        wait_until(lambda: rig.reasons() == [EventReason.LINK_QUERY_FAILED])
         asked = rig.metrics.value("link_queries_total", result="failed")
-        eventually(lambda: rig.metrics.value("link_queries_total", result="failed") >= asked + 1)
+        wait_until(lambda: rig.metrics.value("link_queries_total", result="failed") >= asked + 1)
         assert rig.links() == [(FaultOccurred, 0)]
         tool.broken, tool.up = False, True
-        eventually(lambda: rig.links()[1:] == [(FaultRecovered, 0)])
+        wait_until(lambda: rig.links()[1:] == [(FaultRecovered, 0)])
         assert rig.reasons() == [EventReason.LINK_QUERY_FAILED, EventReason.LINK_QUERY_WORKS]
 
     def test_ports_of_a_950_refine_its_events(self, rigs: Callable[..., Rig]) -> None:
         tool = Tool()
         rig = rigs(tool=tool, gateway=False)
         rig.see(node(Family.A5, board=UBOE_BOARD))
-        eventually(lambda: rig.metrics.value("link_queries_total", result="ok") >= 1)
+        wait_until(lambda: rig.metrics.value("link_queries_total", result="ok") >= 1)
         tool.count = PortCount(2, 0)
         event = FaultOccurred(0, UBOE_PORT_DOWN, None, rig.clock.now())
         rig.source.observe([event])
-        eventually(lambda: rig.links())
+        wait_until(lambda: rig.links())
         ports, fault = rig.out[1:3]
         assert isinstance(ports, PortsDown)
         assert (ports.bonding, type(fault)) == (2, FaultOccurred)
         tool.count = PortCount(0, 0)
         rig.source.observe([FaultRecovered(0, UBOE_PORT_DOWN, rig.clock.now())])
-        eventually(lambda: len(rig.links()) == 2)
+        wait_until(lambda: len(rig.links()) == 2)
 
     def test_stopping_stops_the_tool(self) -> None:
         tool = Tool()
@@ -346,9 +340,9 @@ class TestRelease:
         rig = rigs(tool=tool)
         rig.gateway(0, 2)
         rig.see(node())
-        eventually(lambda: rig.links() == [(FaultOccurred, 0)])
+        wait_until(lambda: rig.links() == [(FaultOccurred, 0)])
         rig.source.release()
-        eventually(lambda: not rig.source.holds_driver)
+        wait_until(lambda: not rig.source.holds_driver)
         assert rig.sessions[0].closed
         assert tool.stopped
         asked, questions = len(rig.asked), rig.metrics.value("link_queries_total", result="ok")
@@ -358,10 +352,10 @@ class TestRelease:
         assert rig.metrics.value("link_queries_total", result="ok") == questions
         assert rig.links() == [(FaultOccurred, 0)]
         rig.source.observe([occurred(X, 1)])
-        eventually(lambda: occurred(X, 1) in rig.out)  # what the chip source still has to say passes
+        wait_until(lambda: occurred(X, 1) in rig.out)  # what the chip source still has to say passes
         rig.source.resume()
-        eventually(lambda: (FaultRecovered, 0) in rig.links())
-        eventually(lambda: rig.metrics.value("link_queries_total", result="ok") > questions)
+        wait_until(lambda: (FaultRecovered, 0) in rig.links())
+        wait_until(lambda: rig.metrics.value("link_queries_total", result="ok") > questions)
         assert not tool.stopped
         assert rig.events == []
         assert rig.metrics.value("gateway_sessions_lost_total") == 0
@@ -370,13 +364,13 @@ class TestRelease:
         rig = rigs()
         rig.gate.clear()
         rig.see(node())
-        eventually(lambda: rig.source._gate._entered)
+        wait_until(lambda: rig.source._gate._entered)
         rig.source.release()
         assert rig.sessions[0].closed
-        eventually(lambda: not rig.source.holds_driver)
+        wait_until(lambda: not rig.source.holds_driver)
         rig.gate.set()
         rig.source.resume()
-        eventually(lambda: len(rig.asked) >= 3)
+        wait_until(lambda: len(rig.asked) >= 3)
         assert [s.closed for s in rig.sessions] == [True, False]
         assert rig.events == []
         assert rig.source._gate._entered == []
@@ -395,13 +389,13 @@ class TestRelease:
         tool.link_up = link_up  # type: ignore[method-assign]
         rig = rigs(tool=tool, gateway=False)
         rig.see(node())
-        eventually(lambda: asked)
+        wait_until(lambda: asked)
         rig.source.release()
-        eventually(lambda: not rig.source.holds_driver)
+        wait_until(lambda: not rig.source.holds_driver)
         rig.source.resume()
         answering.set()
-        eventually(lambda: len(asked) >= 2)
-        eventually(lambda: rig.metrics.value("link_queries_total", result="ok") == len(asked) - 1)
+        wait_until(lambda: len(asked) >= 2)
+        wait_until(lambda: rig.metrics.value("link_queries_total", result="ok") == len(asked) - 1)
         assert rig.links() == []
 
 
@@ -417,7 +411,7 @@ def test_a_slow_engine_makes_the_chip_source_wait(rigs: Callable[..., Rig], monk
 
     feeder = threading.Thread(target=feed, daemon=True)
     feeder.start()
-    eventually(lambda: len(put) >= 256)
+    wait_until(lambda: len(put) >= 256)
     time.sleep(0.1)
     assert len(put) <= 258
     gate.set()

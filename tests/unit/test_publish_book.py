@@ -309,3 +309,22 @@ def test_a_target_that_wants_to_be_left_alone_is_and_a_tenth_longer_at_random() 
     delay_ms = ledger.failed(START, 60_000)
     assert 60_000 <= delay_ms <= 66_000
     assert ledger.wait_ms(START) == delay_ms
+
+
+def test_after_an_outage_one_refresh_comes_early_at_random_so_that_a_fleet_spreads_again() -> None:
+    due = []
+    for chance in (0.0, 0.5, 0.999):
+        ledger = Book(BookParameters(), lambda chance=chance: chance)  # type: ignore[misc]
+        ledger.desire(1, "a")
+        ledger.begin(START)
+        later = START.plus_ms(ledger.failed(START))
+        ledger.begin(later)
+        ledger.taken(later)
+        wait_ms = ledger.wait_ms(later)
+        assert wait_ms is not None
+        due.append(wait_ms)
+        refreshed = later.plus_ms(wait_ms)
+        ledger.begin(refreshed)
+        ledger.taken(refreshed)
+        assert ledger.wait_ms(refreshed) == REFRESH_MS, "only once"
+    assert due == [REFRESH_MS, REFRESH_MS * 3 // 4, int(REFRESH_MS * (1 - 0.999 / 2))]

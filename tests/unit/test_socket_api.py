@@ -1,13 +1,12 @@
 """The daemon's socket: what happens when it cannot be made or is not ours."""
 
 import logging
-import socket
 import threading
 from pathlib import Path
 from typing import cast
 
 import pytest
-from kit.daemon import wait_until
+from kit.daemon import somebody_at, wait_until
 
 from nodeagent.core.clock import SystemClock
 from nodeagent.daemon.core_loop import CoreLoop
@@ -57,18 +56,5 @@ def test_a_socket_that_is_served_ends_with_the_stop(tmp_path: Path) -> None:
 
 def test_an_answer_of_somebody_else_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "socket"
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
-        listener.bind(str(path))
-        listener.listen(1)
-
-        def answer() -> None:
-            client, _ = listener.accept()
-            with client:
-                client.recv(4096)
-                client.sendall(b"[1]\n")
-
-        thread = threading.Thread(target=answer)
-        thread.start()
-        with pytest.raises(SocketError, match="does not know this question"):
-            ask(path, ask="why")
-        thread.join(LIMIT_S)
+    with somebody_at(path, b"[1]\n"), pytest.raises(SocketError, match="does not know this question"):
+        ask(path, ask="why")

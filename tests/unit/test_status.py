@@ -13,7 +13,9 @@ from nodeagent import __version__
 from nodeagent.core.clock import SystemClock, monotonic_s
 from nodeagent.core.model import ChipId, Family, Inventory, Product
 from nodeagent.core.observation import CarriedOver, ChipCodes, ChipSilent, InventorySeen, SourceComplete
-from nodeagent.core.telemetry import NullTelemetry
+from nodeagent.core.settings import EventSettings, NodeSettings, Settings
+from nodeagent.core.telemetry import Event, EventReason, NullTelemetry
+from nodeagent.daemon.cluster import Cluster
 from nodeagent.daemon.core_loop import CoreLoop
 from nodeagent.daemon.health import BEAT_LIMIT_S, Conditions, not_ready, unhealthy
 from nodeagent.daemon.metrics import Registry
@@ -69,6 +71,7 @@ class Rig:
             self.supervisor,
             self.conditions,
             self.metrics,
+            {"events": lambda: 3},
         )
         self.chips = [ChipId(i, i, i, 0) for i in range(3)]
 
@@ -167,6 +170,7 @@ def test_one_that_was_stopped_is_not(rig: Rig) -> None:
         ("ready", {}, lambda value: value == 0),
         ("queue_depth", {"queue": "chips"}, lambda value: value == 7),
         ("queue_depth", {"queue": "core"}, lambda value: value == 0),
+        ("queue_depth", {"queue": "events"}, lambda value: value == 3),
         ("build_info", {"version": __version__}, lambda value: value == 1),
         ("process_start_time_seconds", {}, lambda value: value > 1.7e9),
         ("resident_memory_bytes", {"process": "daemon"}, lambda value: value > 10e6),
@@ -176,3 +180,21 @@ def test_one_that_was_stopped_is_not(rig: Rig) -> None:
 def test_metrics_of_the_moment(rig: Rig, name: str, labels: dict[str, str], judge: Callable[[float], bool]) -> None:
     rig.status.measure()
     assert judge(rig.metrics.value(name, **labels))
+
+
+def test_events_that_wait_for_the_api_server_are_a_queue(tmp_path: Path) -> None:
+    node = NodeSettings("worker-1")
+    cluster = Cluster(str(tmp_path / "kubeconfig"), Registry())
+    sinks = cluster.listeners(Settings(node=node))
+    waiting = cluster.queues()["events"]
+    assert waiting() == 0
+    for chip in ("chip 1", "chip 2", "chip 2"):
+        for sink in sinks:
+            sink.emit(Event(EventReason.FAULT_OCCURRED, "80E18005", True, chip))
+    assert waiting() == 3
+
+
+def test_without_events_there_is_no_such_queue(tmp_path: Path) -> None:
+    cluster = Cluster(str(tmp_path / "kubeconfig"), Registry())
+    cluster.listeners(Settings(node=NodeSettings("worker-1"), events=EventSettings(enabled=False)))
+    assert cluster.queues() == {}

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,8 +75,13 @@ class Running:
 
 
 @contextlib.contextmanager
-def running(folder: Path, node: str = "a2", **settings: str) -> Iterator[Running]:
-    """`nodeagent run` on a mock node; yields after it was started, not after it published."""
+def running(
+    folder: Path, node: str = "a2", program: Sequence[str] = (), pass_fds: Sequence[int] = (), **settings: str
+) -> Iterator[Running]:
+    """`nodeagent run` on a mock node; yields after it was started, not after it published.
+
+    program: what to start instead of `nodeagent`. pass_fds: open files that it inherits.
+    """
     with MockServer.start(node) as server, (folder / "log").open("wb") as log:
         every = {
             "driver.library": str(library_dir() / "libdcmi.so"),
@@ -91,14 +96,32 @@ def running(folder: Path, node: str = "a2", **settings: str) -> Iterator[Running
             **settings,
         }
         flags = [part for key, value in every.items() for part in ("--set", f"{key}={value}")]
-        program = Path(sys.executable).parent / "nodeagent"
+        command = program or [str(Path(sys.executable).parent / "nodeagent")]
         started_ns = time.monotonic_ns()
-        process = subprocess.Popen([str(program), "run", *flags], stderr=log)
+        process = subprocess.Popen([*command, "run", *flags], stderr=log, pass_fds=pass_fds)
         try:
             yield Running(process, server, folder, folder / "log", started_ns)
         finally:
             process.terminate()
             process.wait(10)
+
+
+def show_memory(title: str, processes: list[psutil.Process]) -> None:
+    """Print the sum of the proportional and of the resident memory."""
+    infos = [p.memory_full_info() for p in processes]
+    pss, rss = sum(i.pss for i in infos) / 2**20, sum(i.rss for i in infos) / 2**20
+    each = " + ".join(f"{i.pss / 2**20:.1f}" for i in infos)
+    print(f"{title} PSS {pss:.1f} MiB ({each}: daemon + driver host), RSS {rss:.1f} MiB   (target 80 MiB)")
+
+
+def cpu_s(processes: list[psutil.Process]) -> float:
+    """User and system time so far, seconds."""
+    return sum(sum(p.cpu_times()[:2]) for p in processes)
+
+
+def p99(samples: Sequence[float]) -> float:
+    """The smallest sample that 99 of 100 do not exceed."""
+    return sorted(samples)[max(0, -(-len(samples) * 99 // 100) - 1)]
 
 
 def scraped_port() -> str:

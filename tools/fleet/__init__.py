@@ -1,0 +1,1 @@
+"""A simulated fleet: many publishers in one process, on few threads and connections, against one API server."""
