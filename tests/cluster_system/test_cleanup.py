@@ -1,11 +1,9 @@
 """`nodeagent cleanup` on a real API server: what `managedFields` really say after a daemon was there."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 from kit.cluster import Cluster
 from kit.cluster_daemon import daemon_in
 from kit.daemon import run_command, wait_until
@@ -13,12 +11,6 @@ from kit.daemon import run_command, wait_until
 from nodeagent.mock.launch import MockServer
 from nodeagent.render.device_info import NAMESPACE, object_name
 from nodeagent.render.node_object import ANNOTATIONS, LABELS
-
-
-@pytest.fixture
-def server() -> Iterator[MockServer]:
-    with MockServer.start("a2") as server:
-        yield server
 
 
 def make_node(cluster: Cluster, node: str) -> None:

@@ -3,7 +3,6 @@
 import json
 import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +20,6 @@ from nodeagent.render.gojson import check_code, go_json
 PLUGIN = "device-plugin"
 X = "80E18005"
 SHADOW = {"publish__mode": "shadow", "shadow__settle_s": "0.2", "shadow__time_tolerance_s": "3600"}
-
-
-@pytest.fixture
-def server() -> Iterator[MockServer]:
-    with MockServer.start("a2") as server:
-        yield server
-
-
-@pytest.fixture
-def control(server: MockServer) -> Iterator[MockControl]:
-    with server.control() as control:
-        yield control
 
 
 class Incumbent:

@@ -26,9 +26,7 @@ def managed(manager: str, fields: Any) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeApi]:
-    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
+def api() -> Iterator[FakeApi]:
     with fake_api() as running:
         for number, manager in ((1, "nodeagent"), (2, "device-plugin")):
             node = f"worker-{number}"

@@ -29,9 +29,7 @@ def written(case: str, shadow: bool = False) -> dict[str, Any]:
 
 
 @pytest.fixture
-def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeApi]:
-    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
+def api() -> Iterator[FakeApi]:
     with fake_api() as running:
         yield running
 
