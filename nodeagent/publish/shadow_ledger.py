@@ -83,8 +83,11 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What a look brought. new: settled just now. gone: settled ones that are no more, with their age. spent_ms: time
-    since the last look, by kind of the settled differences that stood. summary: of the day that is over."""
+    """What a look brought.
+
+    new: settled just now, or without its known cause from now on. gone: settled ones that are no more, with their age.
+    spent_ms: time since the last look, by kind of the settled differences that stood. summary: of the day that is over.
+    """
 
     new: tuple[Difference, ...] = ()
     gone: tuple[Standing, ...] = ()
@@ -125,12 +128,15 @@ class ShadowLedger:
         new = []
         for key, difference in found.items():
             each = self._open.setdefault(key, _Open(difference, now))
+            doubtful = each.settled and each.difference.explanation and not difference.explanation
             each.difference = difference
             if not each.settled and now.mono_ms - each.since.mono_ms >= self._settle_ms:
                 each.settled = True
                 new.append(difference)
                 if len(self.day.keys) < MAX_KEYS:
                     self.day.keys.add(key)
+            elif doubtful:
+                new.append(difference)
         ended = tuple(_standing(each, now) for each in gone if each.settled)
         return News(tuple(new), ended, spent_ms, summary)
 

@@ -35,6 +35,17 @@ class _Case:
         """There is another difference of these kinds about a device."""
         return any(each.device == device and each.kind in kinds for each in self.every)
 
+    def reason_differs(self) -> bool:
+        """One side alone has an upgrade reason of the very code that this difference is about."""
+        code = _number(self.it.code)
+        return code is not None and any(
+            each.kind is Kind.REASON
+            and each.device == self.it.device
+            and _number(each.code) == code
+            and ABSENT in (each.theirs, each.ours)
+            for each in self.every
+        )
+
 
 Cause = Callable[[_Case], str]
 
@@ -121,7 +132,8 @@ def _raised_without_entry(case: _Case) -> str:
 
 def _autofilled(case: _Case) -> str:
     """Device-info 6.2, chip-faults R7."""
-    if case.it.theirs != ABSENT or case.it.kind not in (*_LISTS_OF_FAULTS, *_FAULT_KINDS):
+    extra = case.it.kind is Kind.FAULT_EXTRA and case.it.ours == Level.MANUALLY_SEPARATE.text
+    if case.it.theirs != ABSENT or not (extra or case.it.kind in _LISTS_OF_FAULTS):
         return ""
     reasons = case.theirs.reasons_of(_physical_id(case.it.device))
     if any(upgrade_type == UpgradeType.AUTOFILL.value for *_, upgrade_type in reasons):
@@ -208,8 +220,8 @@ def _follows(case: _Case) -> str:
         and case.about(case.it.device, Kind.FAULT_MISSING, Kind.FAULT_EXTRA)
     ):
         return "follows from the difference in its codes"
-    if case.it.kind in _FAULT_KINDS and case.about(case.it.device, Kind.MANUAL):
-        return "follows from the difference in ManuallySeparateNPU"
+    if case.it.kind in _FAULT_KINDS and case.reason_differs():
+        return "follows from the difference in the upgrade reason of this code"
     return ""
 
 

@@ -325,6 +325,14 @@ def test_upgrade_reasons(theirs: str, word: str) -> None:
     assert bool(word) is bool(difference.explanation)
 
 
+def test_a_cause_explains_its_own_code_only() -> None:
+    """A live fault beside a manual separation that only one side has is nobody's quirk."""
+    explained = {each.field: each.explanation for each in compare(obj("A13"), obj("A1")).differences}
+    assert "upgrade reason of this code" in explained["Ascend910-1 80E01801"]
+    assert explained["Ascend910-1 8C204E00"] == ""
+    assert explained["ManuallySeparateNPU Ascend910-1"] == "", "theirs has more: nothing is known to cause that"
+
+
 def test_an_autofilled_reason_has_no_effect_upstream() -> None:
     """Device-info 6.2, W3: named in the field, but neither isolated nor in the fault list."""
     reason = [

@@ -79,6 +79,15 @@ def test_a_known_cause_is_no_unexplained_time(ledger: ShadowLedger) -> None:
     assert (ledger.day.agreed_ms, ledger.day.unexplained_ms) == (10_000, 0)
 
 
+def test_one_that_loses_its_known_cause_is_told_again(ledger: ShadowLedger) -> None:
+    """As a code that is on one side for longer than a once-only notice can be."""
+    ledger.look(differs("a", explanation="a notice"), at(0))
+    assert len(ledger.look(differs("a", explanation="a notice"), at(10_000)).new) == 1
+    assert [each.explanation for each in ledger.look(differs("a"), at(20_000)).new] == [""]
+    assert ledger.look(differs("a"), at(30_000)).new == ()
+    assert ledger.day.distinct() == {"unhealthy": 1}
+
+
 def test_unknown_is_neither_agreement_nor_difference(ledger: ShadowLedger) -> None:
     ledger.look(differs("old", "young"), at(0))
     ledger.look(differs("old"), at(10_000))
