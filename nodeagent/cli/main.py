@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from nodeagent import __version__
-from nodeagent.cli import config, doctor, explain, mock, release, run, scan, table, why
+from nodeagent.cli import cleanup, config, doctor, explain, mock, release, run, scan, shadow, table, why
 from nodeagent.core.errors import NodeAgentError
 
 EXIT_ERROR = 2
@@ -34,7 +34,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"nodeagent {__version__}")
     subparsers = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (run, doctor, scan, why, explain, release, table, config, mock):
+    for module in (run, doctor, scan, why, explain, release, shadow, cleanup, table, config, mock):
         module.register(subparsers)
     return top
 

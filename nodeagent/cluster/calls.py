@@ -11,7 +11,15 @@ from urllib.parse import quote, urlencode
 
 from nodeagent.core.errors import NodeAgentError
 
-_METHODS = {"get": "GET", "list": "GET", "watch": "GET", "create": "POST", "update": "PUT", "patch": "PATCH"}
+_METHODS = {
+    "get": "GET",
+    "list": "GET",
+    "watch": "GET",
+    "create": "POST",
+    "update": "PUT",
+    "patch": "PATCH",
+    "delete": "DELETE",
+}
 UNAUTHORIZED, FORBIDDEN, NOT_FOUND, CONFLICT, GONE = 401, 403, 404, 409, 410
 TOO_MANY, INVALID = 429, 422
 MAX_RETRY_AFTER_S = 300.0

@@ -173,6 +173,25 @@ class ClusterSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ShadowSettings:
+    """The comparison with the live object in shadow mode, with target `kubernetes` (docs/migration.md)."""
+
+    compare: bool = setting(
+        True, "Follow the live object that another program writes, and tell in log and metrics how ours differs."
+    )
+    settle_s: float = setting(
+        10.0,
+        "How long a difference must stand to count: both sides write at their own pace.",
+        unit="s",
+        low=0.1,
+        high=600,
+    )
+    time_tolerance_s: float = setting(
+        10.0, "Two times of one fault that lie no further apart count as equal.", unit="s", low=0, high=3600
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class EventSettings:
     """Kubernetes Events about the node, with target `kubernetes` (docs/events.md)."""
 
@@ -216,7 +235,8 @@ class DaemonSettings:
         "Lock file: a second daemon of this node waits until the first has ended. Empty: none.",
     )
     socket: str = setting(
-        "/run/nodeagent/nodeagent.sock", "UNIX socket for `scan`, `why`, `release` and `table diff`. Empty: none."
+        "/run/nodeagent/nodeagent.sock",
+        "UNIX socket for `scan`, `why`, `release`, `shadow diff` and `table diff`. Empty: none.",
     )
 
 
@@ -264,6 +284,7 @@ class Settings:
     faults: FaultSettings = FaultSettings()
     publish: PublishSettings = PublishSettings()
     cluster: ClusterSettings = ClusterSettings()
+    shadow: ShadowSettings = ShadowSettings()
     events: EventSettings = EventSettings()
     node_object: NodeObjectSettings = NodeObjectSettings()
     daemon: DaemonSettings = DaemonSettings()

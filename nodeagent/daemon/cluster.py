@@ -26,26 +26,35 @@ def pods_of(node_name: str) -> Selection:
 class OwnObject:
     """Follows our own object, so that an operator's edit is seen within a moment (decision 19).
 
-    look: wakes the publisher.
+    look: wakes the publisher. also: who else hears of it.
     """
 
-    def __init__(self, target: KubernetesTarget, key: tuple[str, str], look: Callable[[], None]) -> None:
+    def __init__(
+        self, target: KubernetesTarget, key: tuple[str, str], look: Callable[[], None], also: list[Follower]
+    ) -> None:
         self._target = target
         self._key = key
         self._look = look
+        self._also = also
 
     def listed(self, objects: list[dict[str, Any]]) -> None:
         """The object as it is, or none."""
         self._tell(objects[0] if objects else None)
+        for follower in self._also:
+            follower.listed(objects)
 
     def changed(self, kind: str, obj: dict[str, Any]) -> None:
         """A new version, ours or somebody else's, or its end."""
         self._tell(None if kind == "DELETED" else obj)
+        for follower in self._also:
+            follower.changed(kind, obj)
 
     def trouble(self, sentence: str, hint: str, forbidden: bool) -> None:
         """Without the watch an edit is seen at our next write."""
         if sentence:
             self._target.deaf()
+        for follower in self._also:
+            follower.trouble(sentence, hint, forbidden)
 
     def _tell(self, obj: dict[str, Any] | None) -> None:
         self._target.heard(*self._key, obj)
@@ -61,6 +70,8 @@ class Cluster:
         self.target = KubernetesTarget(self.client, on_lag=self._lagging)
         self._watches: list[Watch] = []
         self._own: Watch | None = None
+        self._also_own: list[Follower] = []
+        self._others: list[Loop] = []
         self._events: EventWriter | None = None
         self._conditions: ConditionWriter | None = None
 
@@ -86,7 +97,17 @@ class Cluster:
 
     def follow_own(self, key: tuple[str, str], look: Callable[[], None]) -> None:
         """Watch the object that we write."""
-        self._own = self._add(named("configmaps", "device_info", *key), OwnObject(self.target, key, look))
+        self._own = self._add(
+            named("configmaps", "device_info", *key), OwnObject(self.target, key, look, self._also_own)
+        )
+
+    def tell_own(self, follower: Follower) -> None:
+        """Let somebody else hear of the object that we write, by the same watch."""
+        self._also_own.append(follower)
+
+    def supervise(self, loop: Loop) -> None:
+        """One more loop that works on what is watched."""
+        self._others.append(loop)
 
     def follow_rules(self, key: tuple[str, str], on_change: Callable[[], None]) -> FollowedObject:
         """Watch the ConfigMap with tables and rules; readable from what this returns."""
@@ -105,7 +126,7 @@ class Cluster:
 
     def loops(self) -> list[Loop]:
         """All watches and writers, to be supervised."""
-        loops = [Loop(watch.name, watch.run, watch.stop) for watch in self._watches]
+        loops = [Loop(watch.name, watch.run, watch.stop) for watch in self._watches] + self._others
         if self._events is not None:
             loops.append(Loop("events", self._events.run, self._events.stop))
         if self._conditions is not None:

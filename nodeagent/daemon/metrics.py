@@ -108,6 +108,16 @@ DECLARED: dict[str, Declaration] = {
     "queue_depth": Declaration(_G, "Messages that wait in a queue.", ("queue",)),
     "ready": Declaration(_G, "1 when /readyz says so: every chip was asked and the result is published."),
     "resident_memory_bytes": Declaration(_G, "Resident memory of the daemon and of its children.", ("process",)),
+    "shadow_comparable": Declaration(
+        _G,
+        "1 while shadow mode knows both objects, 0 while one of them cannot be read.",
+    ),
+    "shadow_difference_seconds_total": Declaration(
+        _C, "Seconds with a settled difference between the live object and ours, by kind.", ("kind",)
+    ),
+    "shadow_differences": Declaration(
+        _G, "Settled differences between the live object and ours now, by kind; only in shadow mode.", ("kind",)
+    ),
     "source_last_success_timestamp_seconds": Declaration(
         _G, "Unix time at which a source last learned something.", ("source",)
     ),

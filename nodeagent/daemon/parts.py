@@ -32,6 +32,7 @@ from nodeagent.daemon.outlet import Outlet
 from nodeagent.daemon.release import DriverRelease
 from nodeagent.daemon.restoring import Restoring
 from nodeagent.daemon.selfcheck.doctor import Doctor
+from nodeagent.daemon.shadow import ShadowWatch, shadow_answer, shadow_watch
 from nodeagent.daemon.socket_api import SocketApi
 from nodeagent.daemon.start_check import StartCheck
 from nodeagent.daemon.state_file import StateFile
@@ -108,10 +109,14 @@ class Driving:
 
 @dataclass(frozen=True, slots=True)
 class Following:
-    """What others say: the configuration, the pods of the node (None = not followed), our own last object."""
+    """What others say: the configuration, the pods of the node (None = not followed), our own last object.
+
+    shadow: the comparison with the live object, None = nothing is compared.
+    """
 
     configuration: ConfigSource
     restoring: Restoring
+    shadow: ShadowWatch | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +145,7 @@ def parts_of(settings: Settings, layers: Layers, clock: Clock) -> Parts:
     publishing = publishing_of(ground)
     driving = driving_of(ground, publishing)
     following = following_of(ground, publishing)
-    return Parts(ground, publishing, driving, following, asking_of(ground, publishing, driving))
+    return Parts(ground, publishing, driving, following, asking_of(ground, publishing, driving, following))
 
 
 def ground_of(settings: Settings, layers: Layers, clock: Clock) -> Ground:
@@ -262,10 +267,10 @@ def following_of(ground: Ground, publishing: Publishing) -> Following:
         ground.clock,
         ground.metrics,
     )
-    return Following(configuration, restoring)
+    return Following(configuration, restoring, shadow_watch(settings, cluster, ground.metrics))
 
 
-def asking_of(ground: Ground, publishing: Publishing, driving: Driving) -> Asking:
+def asking_of(ground: Ground, publishing: Publishing, driving: Driving, following: Following) -> Asking:
     """The snapshot of all parts, and the ways to it. Raises SettingsError for an HTTP address that is none."""
     settings = ground.settings
     status = Status(
@@ -282,6 +287,7 @@ def asking_of(ground: Ground, publishing: Publishing, driving: Driving) -> Askin
     if place:
         socket = SocketApi(Path(place), publishing.core, ground.clock, status.state)
         socket.register("release", driving.release.answer)
+        socket.register("shadow", shadow_answer(following.shadow))
     return Asking(status, socket, http_endpoint(settings, status.pages(), ground.metrics))
 
 

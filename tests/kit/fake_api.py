@@ -155,7 +155,7 @@ class _Handler(BaseHTTPRequestHandler):
             status, document = answer.status, status_of(answer.status, answer.message)
         self._reply(status, document, answer.half, answer.headers, answer.text)
 
-    do_GET = do_PUT = do_POST = do_PATCH = _handle
+    do_GET = do_PUT = do_POST = do_PATCH = do_DELETE = _handle
 
     def _watch(self, request: Request) -> None:
         """Stream events as chunks until the client goes, the server ends, or the watches are cut."""

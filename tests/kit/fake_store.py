@@ -28,6 +28,11 @@ class Target:
                 found = found.get(part, {}) if isinstance(found, dict) else {}
             if (found == value) is not equals:
                 return False
+        labels = obj["metadata"].get("labels", {})
+        for term in filter(None, self.query.get("labelSelector", "").split(",")):
+            name, _, value = term.partition("=")
+            if labels.get(name) != value:
+                return False
         return not self.namespace or obj["metadata"].get("namespace") == self.namespace
 
 
@@ -147,21 +152,33 @@ class Store:
             if method == "POST":
                 return self._create(target, body)
             if not target.name:
-                items = [obj for obj in self.of(target.resource).values() if target.selects(obj)]
-                return 200, {"items": items, "metadata": {"resourceVersion": str(self.version)}}
+                return 200, self._page(target)
             key = (target.namespace, target.name)
             present = self.of(target.resource).get(key)
             if present is None:
                 return 404, status_of(404, f'{target.resource} "{target.name}" not found')
             if method == "GET":
                 return 200, present
+            if method == "DELETE":
+                wanted = body.get("preconditions", {})
+                if any(present["metadata"].get(name, value) != value for name, value in wanted.items()):
+                    return 409, status_of(409, "the precondition is not met")
+                self.remove(target.resource, key)
+                return 200, {"kind": "Status", "status": "Success"}
+            asked = body["metadata"].get("resourceVersion") if "metadata" in body else None
+            if asked is not None and asked != present["metadata"]["resourceVersion"]:
+                return 409, status_of(409, "the object has been modified")
             if method == "PATCH":
                 strategic = headers.get("content-type") == "application/strategic-merge-patch+json"
                 return 200, self.store(target.resource, key, merged(present, body, by_type=strategic))
-            asked = body["metadata"].get("resourceVersion")
-            if asked is not None and asked != present["metadata"]["resourceVersion"]:
-                return 409, status_of(409, "the object has been modified")
             return 200, self.store(target.resource, key, body)
+
+    def _page(self, target: Target) -> dict[str, Any]:
+        """A list, or the part of it that was asked for."""
+        items = [obj for obj in self.of(target.resource).values() if target.selects(obj)]
+        first, limit = int(target.query.get("continue", 0)), int(target.query.get("limit", len(items) or 1))
+        more = {"continue": str(first + limit)} if first + limit < len(items) else {}
+        return {"items": items[first : first + limit], "metadata": {"resourceVersion": str(self.version), **more}}
 
     def _create(self, target: Target, body: Any) -> tuple[int, dict[str, Any]]:
         name = body["metadata"].get("name") or f"{body['metadata']['generateName']}{self.version}"
@@ -187,8 +204,13 @@ class Store:
 def merged(present: Any, patch: Any, by_type: bool = False) -> Any:
     """A JSON merge patch applied (RFC 7396). by_type: lists of conditions merge by their type, as strategic ones do."""
     if by_type and isinstance(patch, list) and isinstance(present, list):
-        before = {each["type"]: each for each in present}
-        return list((before | {each["type"]: {**before.get(each["type"], {}), **each} for each in patch}).values())
+        after = {each["type"]: each for each in present}
+        for each in patch:
+            if each.get("$patch") == "delete":
+                after.pop(each["type"], None)
+            else:
+                after[each["type"]] = {**after.get(each["type"], {}), **each}
+        return list(after.values())
     if not isinstance(patch, dict):
         return patch
     result = dict(present) if isinstance(present, dict) else {}

@@ -1,57 +1,24 @@
 """`nodeagent release` against a daemon that the test plays: waiting, words and exit codes."""
 
 import json
-import socket
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from kit.played_daemon import Played
 
 from nodeagent.cli import release
 from nodeagent.cli.main import main
-
-Answer = Callable[[dict[str, Any]], dict[str, Any]]
 
 UNTIL_S = 1_760_001_800
 RELEASED = {"released": True, "until_s": UNTIL_S, "left_s": 1799, "open": [], "kept": True, "ended": False}
 NOT_RELEASED = {"released": False, "until_s": None, "left_s": None, "open": [], "kept": False, "ended": False}
 
 
-class Played:
-    """A daemon that answers with what the test says, and keeps the questions."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.questions: list[dict[str, Any]] = []
-        self.answer: Answer = lambda _: RELEASED
-        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.listener.bind(str(path))
-        self.listener.listen(8)
-        self.thread = threading.Thread(target=self.serve, daemon=True)
-        self.thread.start()
-
-    def serve(self) -> None:
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            with client:
-                question = json.loads(client.makefile("rb").readline())
-                self.questions.append(question)
-                client.sendall(json.dumps({"ok": True, "answer": self.answer(question)}).encode() + b"\n")
-
-    def close(self) -> None:
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.thread.join(10)
-        self.listener.close()
-
-
 @pytest.fixture
 def played(tmp_path: Path) -> Iterator[Played]:
-    daemon = Played(tmp_path / "socket")
+    daemon = Played(tmp_path / "socket", lambda _: RELEASED)
     yield daemon
     daemon.close()
 

@@ -16,6 +16,7 @@ from nodeagent.core.settings import (
     NodeSettings,
     PublishSettings,
     Settings,
+    ShadowSettings,
 )
 from nodeagent.daemon.selfcheck import cluster_checks, node_checks
 from nodeagent.daemon.selfcheck.check import Check, Verdict, fail, ok, shortened, skipped, warn, worst
@@ -88,6 +89,9 @@ class TestNeededRights:
         shadow = replace(SETTINGS, publish=PublishSettings(mode="shadow"))
         names = {right.name for right in needed_rights(shadow) if right.verb == "update"}
         assert names == {OWN + "-shadow"}
+        assert {right.verb for right in needed_rights(shadow) if right.name == OWN} == {"list", "watch"}
+        apart = replace(shadow, shadow=ShadowSettings(compare=False))
+        assert OWN not in {right.name for right in needed_rights(apart)}, "nothing is compared, nothing is followed"
         assert "nodes" not in {right.resource for right in needed_rights(shadow)}
 
     @pytest.mark.parametrize("target", ["directory", "stdout"])

@@ -63,6 +63,8 @@ def needed_rights(settings: Settings) -> tuple[Right, ...]:
     own = object_name(settings.node.name, shadow)
     rights = [Right("create", "configmaps", NAMESPACE)]
     rights += [Right(verb, "configmaps", NAMESPACE, own) for verb in ("get", "update", "list", "watch")]
+    if shadow and settings.shadow.compare:
+        rights += [Right(verb, "configmaps", NAMESPACE, object_name(settings.node.name)) for verb in ("list", "watch")]
     if settings.faults.config_map:
         namespace, _, name = settings.faults.config_map.partition("/")
         rights += [Right(verb, "configmaps", namespace, name) for verb in ("get", "list", "watch")]

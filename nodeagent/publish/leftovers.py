@@ -1,0 +1,140 @@
+"""What stays behind of us in a cluster when the daemons are gone, told by `managedFields`. Pure.
+
+Only what nodeagent wrote, and nobody after it, counts as ours. The rest is kept, with the reason.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from enum import Enum
+from typing import Any
+
+from nodeagent.publish.conditions import ConditionType
+from nodeagent.publish.managed_fields import names_below, owners
+from nodeagent.publish.other_writer import OURS
+from nodeagent.render.device_info import DEVICE_KEY, NAME_PREFIX, NAMESPACE, SHADOW_SUFFIX
+from nodeagent.render.node_object import ANNOTATIONS, LABELS
+
+RECENT_MS = 330 * 1000
+"""A daemon that runs has written its object within its refresh period of 300 s."""
+_MARKS = ("f:metadata",)
+_CONDITIONS = ("f:status", "f:conditions")
+
+
+class What(Enum):
+    """Kinds of things that stay."""
+
+    CONFIG_MAP = "configmap"
+    LABEL = "label"
+    ANNOTATION = "annotation"
+    CONDITION = "condition"
+    FILE = "file"
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """One thing that is there.
+
+    place: `<namespace>/<name>` of a ConfigMap, the node of a mark, the path of a file. name: of the mark; empty for
+    others. kept: why it is not ours to remove; empty = it is. note: worth knowing before removing it. uid, version: of
+    the object when it was looked at.
+    """
+
+    what: What
+    place: str
+    name: str = ""
+    kept: str = ""
+    note: str = ""
+    uid: str = ""
+    version: str = ""
+
+
+def is_device_info(metadata: Mapping[str, Any]) -> bool:
+    """By its name this is the device-info object of a node, or a shadow."""
+    return str(metadata.get("name", "")).startswith(NAME_PREFIX)
+
+
+def nodes_of(metadata: Mapping[str, Any]) -> set[str]:
+    """Names of the nodes that a device-info object may belong to: a node may be called `<other>-shadow`."""
+    name = str(metadata.get("name", "")).removeprefix(NAME_PREFIX)
+    return {name, name.removesuffix(SHADOW_SUFFIX)}
+
+
+def config_map_leftover(metadata: Mapping[str, Any], now_ms: int) -> Leftover:
+    """Judge a device-info ConfigMap by its metadata. now_ms: Unix milliseconds."""
+    place = f"{metadata.get('namespace', NAMESPACE)}/{metadata.get('name', '')}"
+    writers = owners(metadata, "f:data", f"f:{DEVICE_KEY}")
+    others = [writer for writer in writers if writer.name != OURS]
+    kept = note = ""
+    if not writers:
+        kept = f"the API server has no record of who wrote {DEVICE_KEY}"
+    elif others:
+        kept = f"{DEVICE_KEY} is written by {others[0].name}, last at {_time(others[0].at_ms)}"
+    elif 0 <= now_ms - writers[0].at_ms <= RECENT_MS:
+        note = f"written {(now_ms - writers[0].at_ms) // 1000} s ago: a daemon that still runs writes it again"
+    return Leftover(What.CONFIG_MAP, place, kept=kept, note=note, uid=_uid(metadata), version=_version(metadata))
+
+
+def node_leftovers(metadata: Mapping[str, Any]) -> list[Leftover]:
+    """The labels, annotations and conditions that nodeagent set on a node, by the node's metadata."""
+    node = str(metadata.get("name", ""))
+    found = []
+    for what, part, known in ((What.LABEL, "f:labels", LABELS), (What.ANNOTATION, "f:annotations", ANNOTATIONS)):
+        there = metadata.get(part.removeprefix("f:")) or {}
+        if not metadata.get("managedFields"):
+            found += [(what, name, "the API server has no record of who set it") for name in known if name in there]
+        for spelled in sorted(names_below(metadata, OURS, *_MARKS, part)):
+            name = spelled.removeprefix("f:")
+            if name not in there:
+                continue
+            kept = "" if name in known else "not a name that nodeagent writes"
+            found.append((what, name, kept or _shared(metadata, *_MARKS, part, spelled)))
+    for spelled in sorted(names_below(metadata, OURS, *_CONDITIONS)):
+        name = _type_of(spelled)
+        if name in {kind.value for kind in ConditionType}:
+            found.append((What.CONDITION, name, _shared(metadata, *_CONDITIONS, spelled)))
+    uid, version = _uid(metadata), _version(metadata)
+    return [Leftover(what, node, name, kept, uid=uid, version=version) for what, name, kept in found]
+
+
+def marks_patch(leftovers: list[Leftover]) -> dict[str, Any] | None:
+    """JSON merge patch that removes labels and annotations of one node, from exactly the version that was looked at;
+    None when there are none."""
+    metadata: dict[str, Any] = {}
+    for each in leftovers:
+        if each.what in (What.LABEL, What.ANNOTATION):
+            metadata.setdefault("labels" if each.what is What.LABEL else "annotations", {})[each.name] = None
+    return {"metadata": {**metadata, "resourceVersion": leftovers[0].version}} if metadata else None
+
+
+def conditions_patch(leftovers: list[Leftover]) -> dict[str, Any] | None:
+    """Strategic merge patch of the node's status that removes conditions; None when there are none."""
+    gone = [{"$patch": "delete", "type": each.name} for each in leftovers if each.what is What.CONDITION]
+    return {"status": {"conditions": gone}} if gone else None
+
+
+def _shared(metadata: Mapping[str, Any], *path: str) -> str:
+    others = [writer.name for writer in owners(metadata, *path) if writer.name != OURS]
+    return f"also set by {others[0]}" if others else ""
+
+
+def _type_of(spelled: str) -> str:
+    """The type in a key such as `k:{"type":"Ready"}`."""
+    try:
+        key = json.loads(spelled.removeprefix("k:"))
+    except ValueError:
+        return ""
+    return str(key.get("type", "")) if isinstance(key, dict) else ""
+
+
+def _uid(metadata: Mapping[str, Any]) -> str:
+    return str(metadata.get("uid", ""))
+
+
+def _version(metadata: Mapping[str, Any]) -> str:
+    return str(metadata.get("resourceVersion", ""))
+
+
+def _time(unix_ms: int) -> str:
+    return datetime.fromtimestamp(unix_ms / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
