@@ -11,12 +11,13 @@ from pathlib import Path
 from nodeagent.cli.common import add_settings_flags, pretended, settings_of
 from nodeagent.cli.last_words import leave_last_words
 from nodeagent.core.clock import AcceleratedClock, Clock, SystemClock
-from nodeagent.core.errors import NodeAgentError
+from nodeagent.core.errors import NodeAgentError, SettingsError
 from nodeagent.core.settings import DaemonSettings, Settings
 from nodeagent.core.settings_load import check_node_name
 from nodeagent.daemon.app import Daemon
 from nodeagent.daemon.build import site_documents
 from nodeagent.daemon.logs import set_up_logging
+from nodeagent.drivers.hardware import npu_traces
 from nodeagent.daemon.parts import Layers
 from nodeagent.policy.configuration import build_configuration
 from nodeagent.sources.config_documents import shipped
@@ -65,6 +66,7 @@ def _run(arguments: argparse.Namespace) -> int:
     settings = settings_of(arguments)
     if arguments.dry_run:
         settings = dry_run_defaults(settings)
+        _check_pretending(settings)
     check_node_name(settings.node.name, settings.publish.mode == "shadow")
     set_up_logging(settings.log.level, settings.log.format)
     stop = threading.Event()
@@ -86,6 +88,18 @@ def _run(arguments: argparse.Namespace) -> int:
             stop.wait()
         daemon.stop()
     return 0
+
+
+def _check_pretending(settings: Settings) -> None:
+    """Pretended faults of a node with real NPUs would take these out of use. Raises SettingsError."""
+    publish = settings.publish
+    if publish.target != "kubernetes" or publish.mode == "shadow" or settings.mock.on_real_node == "publish":
+        return
+    if traces := npu_traces():
+        raise SettingsError(
+            f"a dry run would publish pretended faults of a machine that has real NPUs: {', '.join(traces)}",
+            "use publish.mode=shadow, or say mock.on_real_node=publish if that is what you want",
+        )
 
 
 def _policy_clock(settings: Settings) -> Clock:

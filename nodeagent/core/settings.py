@@ -260,6 +260,12 @@ class MockSettings:
     socket: str = setting(
         "", "Control socket of a mock node that runs already; empty: start one.", env="NODEAGENT_MOCK_SOCKET"
     )
+    on_real_node: str = setting(
+        "refuse",
+        "What a dry run that writes live objects to a cluster does on a machine with real NPUs: `refuse` to start, or"
+        " `publish` pretended faults for schedulers to act on.",
+        choices=("refuse", "publish"),
+    )
     time_factor: float = setting(
         1.0, "How many times as fast policy time runs in a dry run; deadlines and writes stay real.", low=0.1, high=3600
     )
