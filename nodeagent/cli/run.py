@@ -17,8 +17,8 @@ from nodeagent.core.settings_load import check_node_name
 from nodeagent.daemon.app import Daemon
 from nodeagent.daemon.build import site_documents
 from nodeagent.daemon.logs import set_up_logging
-from nodeagent.drivers.hardware import npu_traces
 from nodeagent.daemon.parts import Layers
+from nodeagent.drivers.hardware import npu_traces
 from nodeagent.policy.configuration import build_configuration
 from nodeagent.sources.config_documents import shipped
 
