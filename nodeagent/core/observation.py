@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from nodeagent.core.instant import Instant
 from nodeagent.core.levels import Level, Severity
 from nodeagent.core.model import Inventory, Reason
+from nodeagent.core.switch import SwitchRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +161,51 @@ class Unattributed:
     at: Instant
 
 
+@dataclass(frozen=True, slots=True)
+class SwitchLibraryFound:
+    """Whether the LingQu library serves this node; while it does not, nothing is known of switches."""
+
+    present: bool
+    at: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchEventSeen:
+    """One event of a switch, in the order in which they came."""
+
+    record: SwitchRecord
+    at: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchListSeen:
+    """Complete answer of a query: exactly these faults are present.
+
+    at: the moment before the query began, so that an event that came while it ran outranks it.
+    """
+
+    records: tuple[SwitchRecord, ...]
+    at: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchSilent:
+    """A query failed: the list stays as it is. why: one sentence; empty = it answers again."""
+
+    why: str
+    at: Instant
+
+
+SwitchFact = SwitchLibraryFound | SwitchEventSeen | SwitchListSeen | SwitchSilent
 ChipFact = FaultOccurred | FaultRecovered | FaultNoticed | ChipCodes | ChipSilent | ChipAnswers | PortsDown
 Observation = (
-    InventorySeen | ChipFact | SourceComplete | CarriedOver | Acknowledged | ChipsInUse | Unattributed | ManualField
+    InventorySeen
+    | ChipFact
+    | SwitchFact
+    | SourceComplete
+    | CarriedOver
+    | Acknowledged
+    | ChipsInUse
+    | Unattributed
+    | ManualField
 )
