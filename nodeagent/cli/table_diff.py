@@ -15,7 +15,8 @@ SAME, DIFFERENT = 0, 1
 
 _EPILOG = f"""\
 OLD and NEW are each a file, a folder with faultCode.json, faultCustomization.json, SwitchFaultCode.json and
-nodeagent.yaml, a ConfigMap saved with `kubectl get configmap ... -o yaml`, or the word `{SHIPPED}`. Both are laid over the shipped documents.
+nodeagent.yaml, a ConfigMap saved with `kubectl get configmap ... -o yaml`, or the word `{SHIPPED}`. Both are laid over
+the shipped documents.
 
 examples:
   nodeagent table diff {SHIPPED} /etc/nodeagent/faults.yaml

@@ -57,7 +57,8 @@ def read_text(path: str | Path, limit_bytes: int = LIMIT_BYTES, error: type[Node
 def read_shipped(name: str) -> tuple[str, str]:
     """Label and text of a file that comes with the package, for `load_table` and `load_vocabulary`.
 
-    name: one of SHIPPED_TABLES, SHIPPED_SWITCHES, SHIPPED_RULES or VOCABULARY. Raises TableError when the installation lacks it.
+    name: one of SHIPPED_TABLES, SHIPPED_SWITCHES, SHIPPED_RULES or VOCABULARY. Raises TableError when the
+    installation lacks it.
     """
     package = Path(__file__).resolve().parent.parent
     installed = package / "fault_codes" / name

@@ -10,6 +10,7 @@ from nodeagent.core.instant import Instant
 from nodeagent.core.levels import Level, Severity
 from nodeagent.core.model import Inventory, Reason
 from nodeagent.core.switch import SwitchRecord
+from nodeagent.core.switch_codes import SwitchLevel
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,18 @@ class CarriedFault:
 
 
 @dataclass(frozen=True, slots=True)
+class CarriedSwitches:
+    """Switch faults from before the start, kept until the library answers.
+
+    faults: with their published level where only our object knows them, None = by the table. floor: node level of the
+    object where its single faults do not explain it.
+    """
+
+    faults: tuple[tuple[SwitchRecord, SwitchLevel | None], ...] = ()
+    floor: SwitchLevel | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CarriedOver:
     """What our last published object and our state file said (decisions 4 and 17). Normally before the inventory.
 
@@ -113,6 +126,7 @@ class CarriedOver:
     reasons: (physical id, upgrade reason) of the object. memory: what the state file holds of each chip, by physical
     id (nodeagent.policy.memory reads it); empty when there is none or it is stale. same_boot: its monotonic times
     are of this boot. object_newer: the object was written after the memory was saved, so what it adds counts too.
+    switches: None = nothing was known of switches.
     """
 
     faults: tuple[CarriedFault, ...]
@@ -122,6 +136,7 @@ class CarriedOver:
     memory: Mapping[int, Mapping[str, object]] = field(default_factory=dict)
     same_boot: bool = False
     object_newer: bool = False
+    switches: CarriedSwitches | None = None
 
 
 @dataclass(frozen=True, slots=True)

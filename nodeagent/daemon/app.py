@@ -44,6 +44,7 @@ from nodeagent.publish.node_writer import NodeWriter
 from nodeagent.publish.publisher import Publisher, ReadBack
 from nodeagent.render.node_object import parse_skip
 from nodeagent.render.operator_fields import manual_ids, upgrade_reasons
+from nodeagent.render.switch_reading import carried_switches
 from nodeagent.sources.chips import ChipSource
 from nodeagent.sources.configuration import ConfigPlaces, ConfigSource, ObjectReader
 from nodeagent.sources.link_plan import parse_boards
@@ -303,6 +304,10 @@ class Daemon:
             "unknown" if manual is None else sorted(manual),
             "none" if memory is None else f"{len(memory.chips)} chips",
         )
+        object_newer = memory is not None and found.update_time_s > memory.saved_at_s
+        switches = None if data is None else carried_switches(data)
+        if memory is not None and memory.switches is not None and not (object_newer and switches is not None):
+            switches = memory.switches
         return CarriedOver(
             found.carried.faults,
             self._clock.now(),
@@ -310,7 +315,8 @@ class Daemon:
             reasons,
             {} if memory is None else memory.chips,
             same_boot=memory is not None and memory.same_boot,
-            object_newer=memory is not None and found.update_time_s > memory.saved_at_s,
+            object_newer=object_newer,
+            switches=switches,
         )
 
     def _still_open(self) -> list[str]:

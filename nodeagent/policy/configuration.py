@@ -96,8 +96,8 @@ def build_configuration(
     one first. texts: keep texts that only `explain` shows.
 
     Among the documents of one cluster layer upstream's come first: faultCode.json replaces all levels below it (texts
-    stay), faultCustomization.json all frequency and duration rules, SwitchFaultCode.json all levels of switch faults, and
-    nodeagent.yaml merges on top of all.
+    stay), faultCustomization.json all frequency and duration rules, SwitchFaultCode.json all levels of switch faults,
+    and nodeagent.yaml merges on top of all.
 
     A serious finding beside a result tells of a group of rules that was dropped. The version changes exactly when
     the content does: not with names of files, not with PollInterval.

@@ -63,13 +63,27 @@ def overlaid_switches(below: SwitchTable, read: SwitchRead) -> tuple[SwitchTable
         old = below.records.get(draft.text)
         if draft.level is None and (old is None or old.level is None):
             findings.append(Finding(draft.place, draft.text, "the entry has no level"))
-        if read.builtin and (missing := [key for key in ("name_en", "name_zh", "name_basis") if key not in draft.fields]):
+        if read.builtin and (
+            missing := [key for key in ("name_en", "name_zh", "name_basis") if key not in draft.fields]
+        ):
             findings.append(Finding(draft.place, draft.text, f"the entry lacks {', '.join(missing)}"))
         record = old or SwitchFaultRecord(draft.text, draft.place, draft.place)
         if draft.level is not None:
             record = replace(record, level=draft.level, level_place=draft.place)
-        merged.append(replace(record, **draft.fields))
+        merged.append(_with_texts(record, draft.fields))
     return below.overlaid(merged, read.alias_old_ids), findings
+
+
+def _with_texts(record: SwitchFaultRecord, said: Mapping[str, str]) -> SwitchFaultRecord:
+    return replace(
+        record,
+        name_en=said.get("name_en", record.name_en),
+        name_zh=said.get("name_zh", record.name_zh),
+        advice_en=said.get("advice_en", record.advice_en),
+        advice_zh=said.get("advice_zh", record.advice_zh),
+        notes=said.get("notes", record.notes),
+        name_basis=said.get("name_basis", record.name_basis),
+    )
 
 
 class _Reader:

@@ -43,7 +43,7 @@ class SwitchEntry:
 
 @dataclass(frozen=True, slots=True)
 class SwitchDecision:
-    """The level of one code. known: a table lists it. twin: the code that was looked up in its place, empty = itself."""
+    """The level of one code. known: a table lists it. twin: the code that was looked up in its place, if another."""
 
     level: SwitchLevel
     known: bool

@@ -30,7 +30,7 @@ _NAMES = {name.lower(): name for name in SWITCH_LISTS}
 
 @dataclass(slots=True)
 class SwitchLevelsRead:
-    """What the document says: one entry for each code. findings: a serious one refuses it; then there are no entries."""
+    """What the document says: one entry for each code. findings: a serious one refuses it; then there is no entry."""
 
     entries: list[SwitchEntry] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
