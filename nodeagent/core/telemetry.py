@@ -39,10 +39,7 @@ class EventReason(Enum):
     NODE_OBJECT_FAILED = "NodeObjectFailed"
     NODE_OBJECT_RECOVERED = "NodeObjectRecovered"
     NOTICE_DROPPED = "NoticeDropped"
-    SWITCHES_WATCHED = "SwitchesWatched"
-    SWITCHES_NOT_WATCHED = "SwitchesNotWatched"
-    SWITCHES_SILENT = "SwitchesDoNotAnswer"
-    SWITCHES_ANSWER = "SwitchesAnswerAgain"
+    SWITCHES_WITHDRAWN = "SwitchFaultsWithdrawn"
     SWITCHES_CROWDED = "TooManySwitchFaults"
     BAD_CONFIGURATION = "BadConfiguration"
 

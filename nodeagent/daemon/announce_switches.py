@@ -1,6 +1,7 @@
 """What people hear of switches: one Event for each code of a step, whatever the number of its ports. Pure.
 
-A plane that goes down takes 16 ports and more with it; who reads Events wants the plane, not the ports.
+A plane that goes down takes 16 ports and more with it; who reads Events wants the plane, not the ports. Whether the
+library is there and answers is told by its source.
 """
 
 from collections.abc import Sequence
@@ -10,6 +11,8 @@ from nodeagent.policy.state import Change, ChangeKind
 
 MAX_PLACES = 8
 """Places that one Event names; of more, their number."""
+MAX_GROUPS = 20
+"""Kinds of news that are told of one step; the table has 30 codes, a library gone mad any number."""
 
 _REASONS = {
     ChangeKind.OCCURRED: EventReason.FAULT_OCCURRED,
@@ -19,15 +22,10 @@ _REASONS = {
     ChangeKind.NOTICE_DROPPED: EventReason.NOTICE_DROPPED,
     ChangeKind.RAISED: EventReason.RAISED,
     ChangeKind.RELEASED: EventReason.RELEASED,
-    ChangeKind.SILENT: EventReason.SWITCHES_SILENT,
-    ChangeKind.ANSWERS: EventReason.SWITCHES_ANSWER,
-    ChangeKind.SWITCHES_FOUND: EventReason.SWITCHES_WATCHED,
-    ChangeKind.SWITCHES_MISSING: EventReason.SWITCHES_NOT_WATCHED,
+    ChangeKind.SWITCHES_WITHDRAWN: EventReason.SWITCHES_WITHDRAWN,
     ChangeKind.SWITCHES_CROWDED: EventReason.SWITCHES_CROWDED,
 }
-_QUIET = frozenset(
-    {ChangeKind.RECOVERED, ChangeKind.VANISHED, ChangeKind.RELEASED, ChangeKind.ANSWERS, ChangeKind.SWITCHES_FOUND}
-)
+_QUIET = frozenset({ChangeKind.RECOVERED, ChangeKind.VANISHED, ChangeKind.RELEASED})
 
 
 def switch_events(changes: Sequence[Change]) -> list[Event]:
@@ -38,7 +36,12 @@ def switch_events(changes: Sequence[Change]) -> list[Event]:
             # What is about no code is told in full, each by itself.
             apart = "" if change.switch.text else change.detail + change.switch.place
             groups.setdefault((change.kind, change.switch.text, apart), []).append(change)
-    return [event for group in groups.values() for event in _events(group)]
+    told = list(groups.values())
+    events = [event for group in told[:MAX_GROUPS] for event in _events(group)]
+    if (more := len(told) - MAX_GROUPS) > 0:
+        text = f"and {more} more kinds of switch news in the same moment"
+        events.append(Event(EventReason.FAULT_OCCURRED, text, warning=True, subject="switches"))
+    return events
 
 
 def _events(group: Sequence[Change]) -> list[Event]:

@@ -170,8 +170,7 @@ class ChangeKind(Enum):
     RELEASED = "released"
     LIFTED = "lifted"
     HELD = "held back"
-    SWITCHES_FOUND = "switches found"
-    SWITCHES_MISSING = "switches missing"
+    SWITCHES_WITHDRAWN = "switch faults withdrawn"
     SWITCHES_CROWDED = "too many switch faults"
     SWITCH_ODD = "odd switch record"
 

@@ -104,10 +104,9 @@ class SwitchWork:
         if fact.present is self._rest.present:
             return
         self._rest = replace(self._rest, present=fact.present)
-        kind = ChangeKind.SWITCHES_FOUND if fact.present else ChangeKind.SWITCHES_MISSING
-        hidden = f", {len(self._faults)} known faults are withdrawn" if self._faults and not fact.present else ""
-        text = "faults of switches are watched" if fact.present else f"no LingQu library serves this node{hidden}"
-        self._tell_all(kind, fact.at, text)
+        if self._faults and not fact.present:
+            text = f"no LingQu library serves this node: {len(self._faults)} known faults of switches are withdrawn"
+            self._tell_all(ChangeKind.SWITCHES_WITHDRAWN, fact.at, text)
 
     def _silent(self, fact: SwitchSilent) -> None:
         since = self._rest.silent_since

@@ -26,10 +26,7 @@ from nodeagent.core.observation import (
     Observation,
     PortsDown,
     SourceComplete,
-    SwitchEventSeen,
-    SwitchLibraryFound,
-    SwitchListSeen,
-    SwitchSilent,
+    SwitchFact,
     Unattributed,
 )
 from nodeagent.policy import faults, raises, special
@@ -75,7 +72,7 @@ class Work:
             self._manual_field(observation)
         elif isinstance(observation, Unattributed):
             self._unattributed(observation.logic_id, observation.code, observation.at)
-        elif isinstance(observation, SwitchLibraryFound | SwitchEventSeen | SwitchListSeen | SwitchSilent):
+        elif isinstance(observation, SwitchFact):
             self.switches.apply(observation)
         else:
             self._chip_fact(observation)

@@ -29,6 +29,7 @@ ABOUT_CHIPS = frozenset(
         EventReason.GATEWAY_ANSWERS,
         EventReason.LINK_QUERY_FAILED,
         EventReason.LINK_QUERY_WORKS,
+        EventReason.SWITCHES_WITHDRAWN,
         EventReason.SWITCHES_CROWDED,
     }
 )

@@ -270,7 +270,7 @@ class TestSilenceAndLibrary:
         bench.events(1, B3)
         bench.step(2, SwitchLibraryFound(False, at(2)))
         assert bench.node == ("", "")
-        assert told(bench.last) == [(ChangeKind.SWITCHES_MISSING, "switches")]
+        assert told(bench.last) == [(ChangeKind.SWITCHES_WITHDRAWN, "switches")]
         bench.step(3, SwitchLibraryFound(True, at(3)))
         assert bench.node == ("Separate", "UnHealthy"), "until it has answered anew"
         bench.answer(4)
