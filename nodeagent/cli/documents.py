@@ -24,6 +24,7 @@ _OBJECT_MARK = re.compile(r"^kind:\s*[\"']?ConfigMap\b", re.MULTILINE)
 _KEYS = {
     DocumentKind.LEVELS: DocumentKind.LEVELS.value,
     DocumentKind.CUSTOMIZATION: DocumentKind.CUSTOMIZATION.value,
+    DocumentKind.SWITCH_LEVELS: DocumentKind.SWITCH_LEVELS.value,
     DocumentKind.POLL_INTERVAL: DocumentKind.POLL_INTERVAL.value,
     DocumentKind.OURS: OUR_KEY,
 }

@@ -8,6 +8,7 @@ from typing import cast
 from unicodedata import east_asian_width
 
 from nodeagent.cli.documents import configuration_of
+from nodeagent.cli.explain_switch import switch_codes_of, switch_facts, switch_rows
 from nodeagent.cli.flags import add_output_flag, add_site_file_flag
 from nodeagent.core.codes import parse_code
 from nodeagent.core.errors import UnknownCodeError
@@ -23,16 +24,19 @@ _LABEL_WIDTH = 13
 _SHARED_LINE = 60  # letters
 
 _EPILOG = """\
-A code may be written in any case, with or without 0x, with blanks, without leading zeros.
+A code may be written in any case, with or without 0x, with blanks, without leading zeros. Of a switch fault the alarm
+id alone will do: then all codes with it are explained.
 
 examples:
   nodeagent explain 80E01801
   nodeagent explain 0x80e01801 81078603 --lang zh
   nodeagent explain 8F1802FF                      a code in no table: its bits, and its level at each severity
+  nodeagent explain '[0x00f1fef5,155914,npu,na]'  a fault of a LingQu switch; quoted, because of the brackets
+  nodeagent explain 0x08520003
   nodeagent explain 80E01801 --output json --site-file /etc/nodeagent/faults.yaml
 
-exit codes: 0 all codes are in a table, 1 a code is in no table but can be decoded, 2 a text is not a chip
-fault code, or a table cannot be read
+exit codes: 0 all codes are in a table, 1 a code is in no table but can be decoded, 2 a text is not a fault
+code, or a table cannot be read
 """
 
 
@@ -41,7 +45,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser = subparsers.add_parser(
         "explain",
         help="say what a fault code means and how it is levelled",
-        description="Say what chip fault codes mean, in English and Chinese, and how they are levelled."
+        description="Say what fault codes of chips and switches mean, in English and Chinese, and their levels."
         " Works offline from the shipped tables.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -64,6 +68,11 @@ def run(arguments: argparse.Namespace) -> int:
     status = KNOWN
     explained: list[Facts] = []
     for text in arguments.codes:
+        if switch_codes := switch_codes_of(text, config.switches):
+            explained += [switch_facts(each, config.switches) for each in switch_codes]
+            if not all(config.switches.level_of(each).known for each in switch_codes):
+                status = max(status, DECODED_ONLY)
+            continue
         try:
             code = _code_of(text, table)
         except UnknownCodeError as error:
@@ -84,10 +93,12 @@ def _code_of(text: str, table: FaultTable) -> int:
     try:
         code = parse_code("".join(text.split()))
     except ValueError:
-        raise UnknownCodeError(f"{text!r} is not a fault code", "codes are hexadecimal, like 80E01801") from None
+        hint = "codes are hexadecimal, like 80E01801, or of a switch, like '[0x08520003,na,npu,na]'"
+        raise UnknownCodeError(f"{text!r} is not a fault code", hint) from None
     if table.lookup(code) is None and decode(code) is None:
         raise UnknownCodeError(
-            f"{text!r} is not a chip fault code", "those have 8 digits and begin with 4, 8, 9, A or B"
+            f"{text!r} is neither a chip fault code nor the alarm id of a switch",
+            "chip codes have 8 digits and begin with 4, 8, 9, A or B",
         )
     return code
 
@@ -118,6 +129,9 @@ def _in_languages(value: str | dict[str, str], language: str) -> list[str]:
 
 def _rows(facts: Facts, language: str) -> Iterator[tuple[tuple[str, str], str | dict[str, str]]]:
     """Label in both languages and value (one text, or one for each language) of every fact that is present."""
+    if facts.get("domain") == "switch":
+        yield from switch_rows(facts)
+        return
     if facts["level"]:
         yield ("level", "级别"), _with_meaning(facts, "level", language)
         yield ("said by", "依据"), facts["level_at"]

@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from nodeagent.cli import scan_switches
 from nodeagent.cli.common import add_settings_flags, pretended, settings_of
 from nodeagent.cli.flags import add_output_flag
 from nodeagent.core.settings import Settings
@@ -23,8 +24,8 @@ _EPILOG = """\
 Asks the running daemon, which knows since when things are so and disturbs no driver. Where none listens, with
 --once and with --dry-run it opens the driver library and asks the chips itself.
 
-Exit codes: 0 every chip answered and none has a fault, 1 at least one fault, 2 could not tell (a chip or the
-library gave no answer).
+Exit codes: 0 every chip answered and none has a fault, 1 at least one fault of a chip or a switch, 2 could not tell
+(a chip or a library gave no answer).
 
 examples:
   nodeagent scan
@@ -39,7 +40,8 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser = subparsers.add_parser(
         "scan",
         help="look at all chips once",
-        description="Print the faults of every chip, as the daemon or the driver tells them. Needs no cluster.",
+        description="Print the faults of every chip and, on an Atlas A3, of every switch, as the daemon or the driver"
+        " tells them. Needs no cluster.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -56,9 +58,15 @@ def run(arguments: argparse.Namespace) -> int:
     if found is None:
         found = _from_library(settings, dry_run=arguments.dry_run)
     print(json.dumps(found, ensure_ascii=False, indent=2) if arguments.output == "json" else as_text(found))
-    if any(chip["faults"] for chip in found["chips"]):
+    switches = found.get("switches") or scan_switches.NOTHING
+    if switches["faults"] or any(chip["faults"] for chip in found["chips"]):
         return FAULTS
-    sure = found["product"] is not None and not found["problems"] and all(chip["answered"] for chip in found["chips"])
+    sure = (
+        switches["silent_since_ms"] is None
+        and found["product"] is not None
+        and not found["problems"]
+        and all(chip["answered"] for chip in found["chips"])
+    )
     return HEALTHY if sure else UNKNOWN
 
 
@@ -106,7 +114,7 @@ def as_text(found: dict[str, Any]) -> str:
     shown = [
         "  ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[-1]]).rstrip() for row in rows
     ]
-    return "\n".join([_head(found), *shown, *_problems(found)])
+    return "\n".join([_head(found), *shown, *scan_switches.lines(found.get("switches")), *_problems(found)])
 
 
 def _head(found: dict[str, Any]) -> str:

@@ -22,8 +22,8 @@ CLEAN, FOUND, UNREADABLE = 0, 1, 2
 """Exit codes of `table lint`."""
 
 _LINT_EPILOG = """\
-A file is a table, rules, or both (YAML), a faultCode.json, a faultCustomization.json, a folder with these, or a
-ConfigMap saved with `kubectl get configmap ... -o yaml`; name and content tell which.
+A file is a table, rules, or both (YAML), a faultCode.json, a faultCustomization.json, a SwitchFaultCode.json, a folder
+with these, or a ConfigMap saved with `kubectl get configmap ... -o yaml`; name and content tell which.
 They are laid over the shipped documents and over each other in the given order, as the daemon does it.
 Each problem is one line: FILE:LINE: code CODE: what is wrong. Warnings do not refuse a file.
 

@@ -14,15 +14,23 @@ from nodeagent.policy.rules_load import read_rules
 from nodeagent.policy.table_records import Finding
 from nodeagent.policy.upstream import FAULT_CODES_KEY, read_levels
 from nodeagent.policy.upstream_rules import CUSTOMIZATION_KEY, read_customization
+from nodeagent.policy.upstream_switch import (
+    SWITCH_CODES_KEY,
+    read_switch_levels,
+    switch_levels_json,
+    switch_levels_yaml,
+)
 from nodeagent.policy.upstream_write import customization_json, levels_json, levels_yaml, rules_yaml
 from nodeagent.sources.config_documents import shipped
 
 COMPLETE, INCOMPLETE = 0, 1
 """Exit codes; 2 when something cannot be read or is refused."""
 _YAML = "yaml"
+_OTHER_WAY = f"--to {FAULT_CODES_KEY}, {CUSTOMIZATION_KEY} or {SWITCH_CODES_KEY}"
 
 _EPILOG = f"""\
-To YAML: one faultCode.json or faultCustomization.json becomes a file of our format that means the same.
+To YAML: one faultCode.json, faultCustomization.json or SwitchFaultCode.json becomes a file of our format that means
+the same.
 To JSON: the shipped documents with FILEs on top, as they are in force together, become one document of upstream's.
 A JSON document has no place for texts, suppressions, the rule for unlisted codes, association and port rules.
 
@@ -30,6 +38,7 @@ examples:
   nodeagent table convert faultCode.json > faults.yaml
   nodeagent table convert faultCustomization.json > rules.yaml
   nodeagent table convert {SHIPPED} --to {FAULT_CODES_KEY}
+  nodeagent table convert {SHIPPED} --to {SWITCH_CODES_KEY}
   nodeagent table convert /etc/nodeagent/faults.yaml --to {CUSTOMIZATION_KEY}
 
 exit codes: 0 all was carried over, 1 groups or codes that are wrong were left out (stderr names them),
@@ -42,12 +51,13 @@ def register(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser = actions.add_parser(
         "convert",
         help="turn upstream's JSON documents into YAML, or what is in force into them",
-        description="Turn faultCode.json and faultCustomization.json into YAML and back.",
+        description="Turn faultCode.json, faultCustomization.json and SwitchFaultCode.json into YAML and back.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help=f"document, folder, or the word `{SHIPPED}`")
-    parser.add_argument("--to", choices=(_YAML, FAULT_CODES_KEY, CUSTOMIZATION_KEY), default=_YAML, help="form (yaml)")
+    forms = (_YAML, FAULT_CODES_KEY, CUSTOMIZATION_KEY, SWITCH_CODES_KEY)
+    parser.add_argument("--to", choices=forms, default=_YAML, help="form (yaml)")
     parser.set_defaults(run=run)
 
 
@@ -59,6 +69,8 @@ def run(arguments: argparse.Namespace) -> int:
     _say(findings)
     if arguments.to == FAULT_CODES_KEY:
         print(levels_json(configuration.table), end="")
+    elif arguments.to == SWITCH_CODES_KEY:
+        print(switch_levels_json(configuration.switches), end="")
     else:
         print(customization_json(configuration.rules, configuration.table, grace_of(arguments.files)), end="")
     return INCOMPLETE if any(finding.serious for finding in findings) else COMPLETE
@@ -92,10 +104,11 @@ def _to_yaml(files: list[str]) -> int:
         raise TableError("only one document at a time can become YAML", "convert each of them by itself")
     name = files[0]
     if name == SHIPPED:
-        raise TableError("the shipped documents are YAML already", f"--to {FAULT_CODES_KEY} or {CUSTOMIZATION_KEY}")
+        raise TableError("the shipped documents are YAML already", _OTHER_WAY)
     text = read_text(name, error=TableError)
     kind = kind_of(name, text)
-    table = shipped().table
+    below = shipped()
+    table = below.table
     if kind is DocumentKind.LEVELS:
         levels = read_levels(name, text)
         findings, usable = levels.findings, levels.usable
@@ -104,16 +117,18 @@ def _to_yaml(files: list[str]) -> int:
         read = read_customization(name, text)
         findings, usable = read.findings, read.usable
         converted, left_out = rules_yaml(read, table, Path(name).name)
+    elif kind is DocumentKind.SWITCH_LEVELS:
+        switches = read_switch_levels(name, text)
+        findings, usable = switches.findings, switches.usable
+        converted, left_out = switch_levels_yaml(switches.entries, below.switches, Path(name).name)
     else:
-        raise TableError(
-            f"{name} is no JSON document of upstream's",
-            f"--to {FAULT_CODES_KEY} or {CUSTOMIZATION_KEY} for the other way",
-        )
+        raise TableError(f"{name} is no JSON document of upstream's", f"{_OTHER_WAY} for the other way")
     if not usable:
         raise BadConfigurationError(findings)
     _say(findings)
     for code in left_out:
-        print(f"{name}: code {code}: no chip can report it; it is left out", file=sys.stderr)
+        who = "switch" if kind is DocumentKind.SWITCH_LEVELS else "chip"
+        print(f"{name}: code {code}: no {who} can report it; it is left out", file=sys.stderr)
     print(converted, end="")
     return INCOMPLETE if left_out or any(finding.serious for finding in findings) else COMPLETE
 

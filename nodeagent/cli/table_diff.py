@@ -14,8 +14,9 @@ SAME, DIFFERENT = 0, 1
 """Exit codes; 2 when something cannot be read or is refused."""
 
 _EPILOG = f"""\
-OLD and NEW are each a file, a folder with faultCode.json, faultCustomization.json and nodeagent.yaml, a ConfigMap
-saved with `kubectl get configmap ... -o yaml`, or the word `{SHIPPED}`. Both are laid over the shipped documents.
+OLD and NEW are each a file, a folder with faultCode.json, faultCustomization.json, SwitchFaultCode.json and
+nodeagent.yaml, a ConfigMap saved with `kubectl get configmap ... -o yaml`, or the word `{SHIPPED}`. Both are laid over
+the shipped documents.
 
 examples:
   nodeagent table diff {SHIPPED} /etc/nodeagent/faults.yaml

@@ -1,13 +1,16 @@
-"""`nodeagent why CHIP`: why a chip has the level it has."""
+"""`nodeagent why CHIP`: why a chip has the level it has; `nodeagent why switch CHIP/PORT`: the same for a switch."""
 
 import argparse
 import contextlib
 import json
+import re
 import sys
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from nodeagent.cli import why_switch
 from nodeagent.cli.common import add_settings_flags, pretended, settings_of
 from nodeagent.cli.flags import add_output_flag
 from nodeagent.core.settings import Settings
@@ -24,10 +27,14 @@ _EPILOG = """\
 Asks the running daemon, which alone knows counters and timers. With --dry-run or --once it looks at the chips itself:
 then there are levels, but no history.
 
-Exit codes: 0 the chip is at NormalNPU, 1 something raises it, 2 could not tell.
+A switch is named by its number, a port of it by both: 2/17. Only Atlas A3 nodes have switches.
+
+Exit codes: 0 the chip is at NormalNPU (the switch has no fault), 1 something raises it, 2 could not tell.
 
 examples:
   nodeagent why 3
+  nodeagent why switch 2/17
+  nodeagent why switch 2
   nodeagent why 3 --output json
   nodeagent why 3 --dry-run --node a3
 """
@@ -37,21 +44,54 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     """Add the command to the program's parser."""
     parser = subparsers.add_parser(
         "why",
-        help="say why a chip has its level",
+        help="say why a chip has its level, or what is wrong with a switch",
         description="From the raw codes to the published field: table line, rules, timers with the time left.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("chip", type=int, metavar="CHIP", help="logic id of the chip, as `nodeagent scan` shows it")
+    parser.add_argument(
+        "what",
+        nargs="+",
+        action=_What,
+        metavar="CHIP | switch SWITCH[/PORT]",
+        help="logic id of the chip, as `nodeagent scan` shows it; or `switch` and the switch, with or without port",
+    )
     parser.add_argument("--once", action="store_true", help="look at the chips now instead of asking the daemon")
     add_output_flag(parser)
     add_settings_flags(parser)
     parser.set_defaults(run=run)
 
 
+class _What(argparse.Action):
+    """Fills `chip`, or `switch` with switch and port (None = all of them)."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: "str | Sequence[Any] | None",
+        option_string: str | None = None,
+    ) -> None:
+        words = [str(value) for value in values or ()]
+        namespace.chip, namespace.switch = None, None
+        if words[0] == "switch" and len(words) == 2 and (found := _PLACE.fullmatch(words[1])):
+            namespace.switch = int(found[1]), None if found[2] is None else int(found[2])
+        elif len(words) == 1 and words[0].isascii() and words[0].isdigit():
+            namespace.chip = int(words[0])
+        else:
+            parser.error(
+                f"{' '.join(words)!r} is no chip and no switch: write for example `3`, `switch 2/17`, `switch 2`"
+            )
+
+
+_PLACE = re.compile(r"([0-9]{1,5})(?:/([0-9]{1,5}))?")
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Print the report; returns the exit code of the epilog."""
     settings = settings_of(arguments)
+    if arguments.switch is not None:
+        return why_switch.run(arguments, settings)
     released_until_s = None
     if arguments.dry_run or arguments.once:
         report = _look(arguments, settings)
@@ -112,6 +152,7 @@ def as_text(report: dict[str, Any]) -> str:
         if rule["rule"]:
             lines.append(f"    {rule['rule']}{where}")
     lines += [f"suppressed by the site: {text}" for text in report["suppressed"]]
+    lines += [f"hint: {text}" for text in report.get("hints", [])]
     lines.append("published" if report["fields"] else "published: nowhere")
     lines += [f"  {key}: {what}" for key, what in report["fields"].items()]
     configured = report["configuration"]

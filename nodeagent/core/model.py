@@ -4,12 +4,13 @@
 thing that policy sees.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
 from nodeagent.core.codes import parse_code
 from nodeagent.core.levels import Level, Plane
+from nodeagent.core.switch import SwitchRecord
+from nodeagent.core.switch_codes import HEALTHY_STATUS, SwitchLevel
 
 
 class Family(Enum):
@@ -177,14 +178,43 @@ class ChipView:
 
 
 @dataclass(frozen=True, slots=True)
+class SwitchFaultView:
+    """One fault of a LingQu switch. record: its `raised_ms` is what is published. text: its exact code.
+
+    known: listed in the table; others are published nowhere, but they count for the node (lingqu-switch-faults 6).
+    """
+
+    record: SwitchRecord
+    text: str
+    level: SwitchLevel
+    known: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class SwitchView:
-    """LingQu switch state for `SwitchInfoCfg`. known=False is the zero value (device-info 2)."""
+    """LingQu switch state for `SwitchInfoCfg`. known=False is the zero value (device-info 2).
+
+    faults: in order of arrival. level: of the node, None = no fault. planes_down: chips whose L1-L2 plane is down.
+    silent_since_ms: Unix ms since when queries fail, None = they work.
+    """
 
     known: bool = False
-    fault_codes: tuple[str, ...] = ()
-    fault_level: str = ""
-    node_status: str = ""
-    times: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    faults: tuple[SwitchFaultView, ...] = ()
+    level: SwitchLevel | None = None
+    planes_down: tuple[int, ...] = ()
+    silent_since_ms: int | None = None
+
+    @property
+    def fault_level(self) -> str:
+        """`FaultLevel`: empty without a fault."""
+        return "" if self.level is None else self.level.text
+
+    @property
+    def node_status(self) -> str:
+        """`NodeStatus`: empty while nothing is known."""
+        if not self.known:
+            return ""
+        return HEALTHY_STATUS if self.level is None else self.level.status
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from nodeagent.core.instant import Instant
 from nodeagent.core.levels import Level, Severity
 from nodeagent.core.model import Inventory, Reason
+from nodeagent.core.switch import SwitchRecord
+from nodeagent.core.switch_codes import SwitchLevel
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,18 @@ class CarriedFault:
 
 
 @dataclass(frozen=True, slots=True)
+class CarriedSwitches:
+    """Switch faults from before the start, kept until the library answers.
+
+    faults: with their published level where only our object knows them, None = by the table. floor: node level of the
+    object where its single faults do not explain it.
+    """
+
+    faults: tuple[tuple[SwitchRecord, SwitchLevel | None], ...] = ()
+    floor: SwitchLevel | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CarriedOver:
     """What our last published object and our state file said (decisions 4 and 17). Normally before the inventory.
 
@@ -112,6 +126,7 @@ class CarriedOver:
     reasons: (physical id, upgrade reason) of the object. memory: what the state file holds of each chip, by physical
     id (nodeagent.policy.memory reads it); empty when there is none or it is stale. same_boot: its monotonic times
     are of this boot. object_newer: the object was written after the memory was saved, so what it adds counts too.
+    switches: None = nothing was known of switches.
     """
 
     faults: tuple[CarriedFault, ...]
@@ -121,6 +136,7 @@ class CarriedOver:
     memory: Mapping[int, Mapping[str, object]] = field(default_factory=dict)
     same_boot: bool = False
     object_newer: bool = False
+    switches: CarriedSwitches | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +176,51 @@ class Unattributed:
     at: Instant
 
 
+@dataclass(frozen=True, slots=True)
+class SwitchLibraryFound:
+    """Whether the LingQu library serves this node; while it does not, nothing is known of switches."""
+
+    present: bool
+    at: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchEventSeen:
+    """One event of a switch, in the order in which they came."""
+
+    record: SwitchRecord
+    at: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchListSeen:
+    """Complete answer of a query: exactly these faults are present.
+
+    at: the moment before the query began, so that an event that came while it ran outranks it.
+    """
+
+    records: tuple[SwitchRecord, ...]
+    at: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchSilent:
+    """A query failed: the list stays as it is. why: one sentence; empty = it answers again."""
+
+    why: str
+    at: Instant
+
+
+SwitchFact = SwitchLibraryFound | SwitchEventSeen | SwitchListSeen | SwitchSilent
 ChipFact = FaultOccurred | FaultRecovered | FaultNoticed | ChipCodes | ChipSilent | ChipAnswers | PortsDown
 Observation = (
-    InventorySeen | ChipFact | SourceComplete | CarriedOver | Acknowledged | ChipsInUse | Unattributed | ManualField
+    InventorySeen
+    | ChipFact
+    | SwitchFact
+    | SourceComplete
+    | CarriedOver
+    | Acknowledged
+    | ChipsInUse
+    | Unattributed
+    | ManualField
 )

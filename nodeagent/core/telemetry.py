@@ -39,6 +39,8 @@ class EventReason(Enum):
     NODE_OBJECT_FAILED = "NodeObjectFailed"
     NODE_OBJECT_RECOVERED = "NodeObjectRecovered"
     NOTICE_DROPPED = "NoticeDropped"
+    SWITCHES_WITHDRAWN = "SwitchFaultsWithdrawn"
+    SWITCHES_CROWDED = "TooManySwitchFaults"
     BAD_CONFIGURATION = "BadConfiguration"
 
 

@@ -1,8 +1,11 @@
 """From what a step found to what people and metrics hear of it. Pure."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
+from nodeagent.core.model import ChipId
 from nodeagent.core.telemetry import Event, EventReason
+from nodeagent.daemon.announce_switches import switch_events
 from nodeagent.policy.state import Change, ChangeKind
 
 MAX_EVENTS_PER_STEP = 50
@@ -29,18 +32,39 @@ _WARNINGS = frozenset(
 _RULES = {"FaultDuration": "it lasts too long", "FaultFrequency": "it comes too often", "FaultAutofill": "restored"}
 
 
-def events_of(changes: Iterable[Change], text_of: Callable[[int], str], name_of: Names) -> list[Event]:
-    """Events for the changes of one step, at most MAX_EVENTS_PER_STEP and one that counts the rest."""
-    events: list[Event] = []
+_HINTED = frozenset({ChangeKind.OCCURRED, ChangeKind.NOTICED, ChangeKind.RAISED, ChangeKind.SILENT})
+"""News of a chip to which a switch fault at its port may be the key."""
+
+
+def no_hints(_: ChipId) -> str:
+    """Nothing is known beside the chip itself."""
+    return ""
+
+
+def events_of(
+    changes: Iterable[Change],
+    text_of: Callable[[int], str],
+    name_of: Names,
+    hints_of: Callable[[ChipId], str] = no_hints,
+) -> list[Event]:
+    """Events for the changes of one step, at most MAX_EVENTS_PER_STEP and one that counts the rest.
+
+    Those of switches come by code, not by port, so they are few. hints_of: what else may concern a chip.
+    """
+    changes = tuple(changes)
+    events = switch_events([change for change in changes if change.switch is not None])
     left_out = 0
-    for change in changes:
+    for change in (each for each in changes if each.switch is None):
         reason = _REASONS.get(change.kind)
         if reason is None:
             continue
         if len(events) >= MAX_EVENTS_PER_STEP:
             left_out += 1
             continue
-        events += _events(change, reason, text_of, name_of)
+        told = _events(change, reason, text_of, name_of)
+        if change.chip is not None and change.kind in _HINTED and (hint := hints_of(change.chip)):
+            told[0] = replace(told[0], message=f"{told[0].message}; hint: {hint}")
+        events += told
     if left_out:
         events.append(
             Event(EventReason.FAULT_OCCURRED, f"and {left_out} more changes in the same moment", warning=True)

@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from nodeagent.core.clock import Clock, SystemClock, monotonic_s
 from nodeagent.core.instant import Instant
 from nodeagent.core.levels import Level, Plane
-from nodeagent.core.model import NodeView, device_name
+from nodeagent.core.model import ChipId, NodeView, SwitchView, device_name
 from nodeagent.core.observation import Acknowledged, CarriedOver, ManualField, Observation
+from nodeagent.core.switch_codes import SwitchLevel
 from nodeagent.core.telemetry import EventSink, Metrics
 from nodeagent.daemon.announce import Names, events_of
 from nodeagent.daemon.latency import FaultLatencies
@@ -22,7 +23,9 @@ from nodeagent.policy.engine import Step, reconfigure, step
 from nodeagent.policy.memory import remember
 from nodeagent.policy.restore import absent_memory
 from nodeagent.policy.rules import Configuration
-from nodeagent.policy.state import ChangeKind, NodeState
+from nodeagent.policy.state import Change, ChangeKind, NodeState
+from nodeagent.policy.switch_listing import hints
+from nodeagent.policy.switch_memory import remember_switches
 
 log = logging.getLogger("nodeagent.core")
 
@@ -37,6 +40,7 @@ _COUNTED = {
     ChangeKind.UNATTRIBUTED: "unattributed_events_total",
     ChangeKind.DISCARDED: "discarded_events_total",
     ChangeKind.NOTICE_DROPPED: "notices_dropped_total",
+    ChangeKind.SWITCH_ODD: "switch_odd_records_total",
 }
 
 
@@ -65,7 +69,8 @@ class CoreLoop:
         self._save = save
         self._saved: Mapping[str, object] = {}
         self._saved_at_ms = 0
-        self._labels: set[int] = set()
+        self._labels: set[str] = set()
+        self._switches_measured = False
         self._real = SystemClock()
         self._name_of = name_of
         self._on_view = on_view
@@ -201,7 +206,7 @@ class CoreLoop:
         """Save what must survive, when it changed; and now and then, so that its age can be told."""
         if not self._state.complete or self._state.restored is None:
             return  # what an earlier run remembered is better than what is known so far, and perhaps not read yet
-        memory = {**absent_memory(self._state), **remember(self._state)}
+        memory = {**absent_memory(self._state), **remember(self._state), **remember_switches(self._state)}
         now = self._clock.now()
         if memory != self._saved or now.mono_ms - self._saved_at_ms >= SAVE_PERIOD_S * 1000:
             self._saved, self._saved_at_ms = memory, now.mono_ms
@@ -215,16 +220,33 @@ class CoreLoop:
                 self._metrics.count(name)
             if change.kind is ChangeKind.UNATTRIBUTED:
                 log.warning("event ignored code=%X reason=%r", change.code or 0, change.detail)
-            if not change.known and change.code is not None and change.kind is not ChangeKind.RECOVERED:
-                self._metrics.count("unknown_codes_total", code=self._label(change.code))
-        for event in events_of(result.changes, self._config.table.text_of, self._name_of):
+            if change.kind is ChangeKind.SWITCH_ODD and change.switch is not None:
+                log.warning(
+                    "odd record place=%r code=%s reason=%r", change.switch.place, change.switch.text, change.detail
+                )
+            if text := self._unknown(change):
+                self._metrics.count("unknown_codes_total", code=self._label(text))
+        for event in events_of(result.changes, self._config.table.text_of, self._name_of, self._hints):
             self._events.emit(event)
 
-    def _label(self, code: int) -> str:
+    def _unknown(self, change: Change) -> str:
+        """The code of a change when no table lists it; empty otherwise."""
+        if change.kind in (ChangeKind.OCCURRED, ChangeKind.NOTICED) and change.switch and not change.switch.known:
+            return change.switch.text
+        if not change.known and change.code is not None and change.kind is not ChangeKind.RECOVERED:
+            return self._config.table.text_of(change.code)
+        return ""
+
+    def _hints(self, chip: ChipId) -> str:
+        """Switch faults that name the chip as their peer, for people."""
+        view = self._state.view
+        return "" if view is None else "; ".join(hints(view.switch, chip.physical_id))
+
+    def _label(self, text: str) -> str:
         """Label of an unknown code; of many different ones (a driver gone mad) the later ones share one."""
         if len(self._labels) < MAX_LABELS:
-            self._labels.add(code)
-        return self._config.table.text_of(code) if code in self._labels else "other"
+            self._labels.add(text)
+        return text if text in self._labels else "other"
 
     def _measure(self, view: NodeView) -> None:
         """Gauges are computed from the view, never toggled by events (lesson 15)."""
@@ -235,6 +257,7 @@ class CoreLoop:
         for level in Level:
             if level is not Level.NORMAL:
                 self._metrics.set("faults", counts[level], level=level.text)
+        self._measure_switches(view.switch)
         self._metrics.set("chips", len(view.chips))
         self._metrics.set("faults_suppressed", sum(len(c.suppressed) for c in view.chips))
         self._metrics.set("chips_silent", sum(c.silent_since_ms is not None for c in view.chips))
@@ -248,3 +271,18 @@ class CoreLoop:
             self._metrics.set("chip_unhealthy", not each.healthy, plane=Plane.CHIP.value, **names)
             self._metrics.set("chip_unhealthy", not each.network_healthy, plane=Plane.NETWORK.value, **names)
             self._metrics.set("chip_silent", each.silent_since_ms is not None, **names)
+
+    def _measure_switches(self, switch: SwitchView) -> None:
+        if not switch.known and not self._switches_measured:
+            return  # a product without switches has no such numbers
+        self._switches_measured = True
+        counts = dict.fromkeys(SwitchLevel, 0)
+        for fault in switch.faults:
+            counts[fault.level] += 1
+        for level, count in counts.items():
+            self._metrics.set("switch_faults", count, level=level.text)
+        ill = {f.record.chip_id for f in switch.faults if f.level.status == SwitchLevel.SEPARATE.status}
+        self._metrics.set("switch_chips_unhealthy", len(ill | {*switch.planes_down}))
+        self._metrics.set("switch_faults_unlisted", sum(not fault.known for fault in switch.faults))
+        self._metrics.set("switches_known", switch.known)
+        self._metrics.set("switches_silent", switch.silent_since_ms is not None)

@@ -122,6 +122,12 @@ DECLARED: dict[str, Declaration] = {
         _G, "Unix time at which a source last learned something.", ("source",)
     ),
     "state_file_errors_total": Declaration(_C, "Failed reads and writes of the state file."),
+    "switch_chips_unhealthy": Declaration(_G, "Switch chips with a fault, or a plane that is down, that separates."),
+    "switch_faults": Declaration(_G, "Present faults of LingQu switches by level.", ("level",)),
+    "switch_faults_unlisted": Declaration(_G, "Those of them whose code no table lists."),
+    "switch_odd_records_total": Declaration(_C, "Records of switches with numbers or times out of range."),
+    "switches_known": Declaration(_G, "1 while something is known of the LingQu switches of the node."),
+    "switches_silent": Declaration(_G, "1 while queries of the LingQu library fail."),
     "watch_restarts_total": Declaration(
         _C, "Watches begun anew: ended by the server, broken, gone (410), refused, no_answer.", ("object", "why")
     ),

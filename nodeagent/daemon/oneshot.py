@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from nodeagent.core.clock import SystemClock
 from nodeagent.core.codes import CARD_DROPPED
@@ -14,6 +15,7 @@ from nodeagent.drivers.host import HostGoneError, HostStuckError
 from nodeagent.policy.engine import step
 from nodeagent.policy.rules import Configuration
 from nodeagent.policy.state import NodeState
+from nodeagent.policy.switch_why import explain_switch
 from nodeagent.policy.why import ChipWhy, explain_chip
 
 
@@ -37,6 +39,10 @@ class Look:
     def why(self, logic_id: int, config: Configuration) -> ChipWhy | None:
         """Why a chip has its level; None when there is no such chip."""
         return explain_chip(self.state, logic_id, config, self.at)
+
+    def why_switch(self, chip_id: int, port_id: int | None, config: Configuration) -> dict[str, Any] | None:
+        """The same for a switch or one of its ports; None when the node has no switches."""
+        return explain_switch(self.state, chip_id, port_id, config)
 
 
 def look(connect: Connect, config: Configuration, progress: Callable[[str], None]) -> Look:

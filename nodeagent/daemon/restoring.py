@@ -15,6 +15,7 @@ from nodeagent.daemon.health import Conditions
 from nodeagent.daemon.state_file import STALE_S, Memory, StateFile
 from nodeagent.publish.read_back import ReadBack
 from nodeagent.render.operator_fields import manual_ids, upgrade_reasons
+from nodeagent.render.switch_reading import carried_switches
 from nodeagent.sources.configuration import ConfigSource
 from nodeagent.sources.pods import PodSource
 
@@ -111,6 +112,10 @@ def carried_over(found: ReadBack, memory: Memory | None, now: Instant) -> Carrie
         "unknown" if manual is None else sorted(manual),
         "none" if memory is None else f"{len(memory.chips)} chips",
     )
+    object_newer = memory is not None and found.update_time_s > memory.saved_at_s
+    switches = None if data is None else carried_switches(data)
+    if memory is not None and memory.switches is not None and not (object_newer and switches is not None):
+        switches = memory.switches
     return CarriedOver(
         found.carried.faults,
         now,
@@ -118,5 +123,6 @@ def carried_over(found: ReadBack, memory: Memory | None, now: Instant) -> Carrie
         reasons,
         {} if memory is None else memory.chips,
         same_boot=memory is not None and memory.same_boot,
-        object_newer=memory is not None and found.update_time_s > memory.saved_at_s,
+        object_newer=object_newer,
+        switches=switches,
     )

@@ -16,6 +16,7 @@ from typing import Any
 from nodeagent.core.clock import Clock
 from nodeagent.core.errors import NodeAgentError
 from nodeagent.daemon.core_loop import CoreLoop
+from nodeagent.policy.switch_why import explain_switch
 from nodeagent.policy.why import as_json, explain_chip
 
 log = logging.getLogger("nodeagent.socket")
@@ -48,6 +49,7 @@ class SocketApi:
         self._slots = threading.BoundedSemaphore(MAX_CLIENTS)
         self._answers: dict[str, Callable[[dict[str, Any]], Any]] = {
             "why": self._why,
+            "why_switch": self._why_switch,
             "chips": self._chips,
             "state": lambda _: state(),
         }
@@ -120,6 +122,12 @@ class SocketApi:
         logic_id = request.get("logic_id")
         report = explain_chip(state, logic_id, config, now) if isinstance(logic_id, int) else None
         return None if report is None else as_json(report)
+
+    def _why_switch(self, request: dict[str, Any]) -> dict[str, Any] | None:
+        chip, port = request.get("switch_chip"), request.get("port")
+        if not isinstance(chip, int) or not isinstance(port, int | None):
+            return None
+        return explain_switch(self._core.state, chip, port, self._core.config)
 
     def _chips(self, _: dict[str, Any]) -> list[dict[str, Any]]:
         """Every chip's codes with their severity, for the question what another table would do."""

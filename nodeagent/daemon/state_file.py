@@ -15,9 +15,11 @@ from nodeagent.core.errors import NodeAgentError
 from nodeagent.core.files import read_text, replace_text
 from nodeagent.core.instant import Instant
 from nodeagent.core.model import ChipId
+from nodeagent.core.observation import CarriedSwitches
 from nodeagent.core.telemetry import Metrics
 from nodeagent.policy.memory import VERSION, recall
 from nodeagent.policy.state import ChipState
+from nodeagent.policy.switch_memory import SWITCHES, recall_switches
 
 log = logging.getLogger("nodeagent.state")
 
@@ -40,11 +42,12 @@ _UNUSABLE = (StateFileError, OSError, ValueError, TypeError, KeyError, Attribute
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What was read. chips: by physical id. saved_at_s: Unix seconds of the save."""
+    """What was read. chips: by physical id. saved_at_s: Unix seconds of the save. switches: None = nothing known."""
 
     chips: Mapping[int, Mapping[str, object]]
     same_boot: bool
     saved_at_s: int
+    switches: CarriedSwitches | None = None
 
 
 class StateFile:
@@ -69,11 +72,15 @@ class StateFile:
             self._metrics.count("state_file_errors_total")
             return None
 
-    def save(self, chips: Mapping[str, Any], at: Instant) -> None:
-        """Replace the file. A failure is said once and counted; the daemon goes on."""
+    def save(self, memory: Mapping[str, Any], at: Instant) -> None:
+        """Replace the file. memory: of chips by physical id, of switches under SWITCHES. A failure is said once and
+        counted; the daemon goes on."""
         if self._path is None:
             return
+        chips = {physical_id: each for physical_id, each in memory.items() if physical_id != SWITCHES}
         body = {"version": VERSION, "boot_id": self._boot_id, "saved_at_s": at.wall_ms // 1000, "chips": chips}
+        if SWITCHES in memory:
+            body[SWITCHES] = memory[SWITCHES]
         try:
             text = json.dumps(body, separators=(",", ":"))
             if len(text) > LIMIT_BYTES:
@@ -96,7 +103,17 @@ class StateFile:
             raise StateFileError(f"its version is {body['version']!r}, this program writes {VERSION}")
         read = {int(physical_id): dict(memory) for physical_id, memory in body["chips"].items()}
         chips = {physical_id: memory for physical_id, memory in read.items() if self._is_usable(physical_id, memory)}
-        return Memory(chips, body["boot_id"] == self._boot_id, int(body["saved_at_s"]))
+        switches = self._switches(body[SWITCHES]) if SWITCHES in body else None
+        return Memory(chips, body["boot_id"] == self._boot_id, int(body["saved_at_s"]), switches)
+
+    def _switches(self, memory: object) -> CarriedSwitches | None:
+        """The faults of switches; None when they cannot be recalled: then the object tells what it named."""
+        try:
+            return recall_switches(memory)
+        except _UNUSABLE as error:
+            log.warning("state file says nothing usable of switches reason=%s", error)
+            self._metrics.count("state_file_errors_total")
+            return None
 
     def _is_usable(self, physical_id: int, memory: Mapping[str, object]) -> bool:
         """Whether the engine can recall it; a chip of which it cannot begins with what the object says of it."""

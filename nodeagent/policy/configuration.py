@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from nodeagent.policy.rules import Configuration, RuleSet
 from nodeagent.policy.rules_load import RulesRead, overlaid_rules, read_rules
+from nodeagent.policy.switch_document import overlaid_switches, read_switch_section
 from nodeagent.policy.table import Document, FaultTable, load_table
 from nodeagent.policy.table_records import BadTableError, Finding, Place
 from nodeagent.policy.upstream import (
@@ -20,10 +21,11 @@ from nodeagent.policy.upstream import (
     read_poll_interval,
 )
 from nodeagent.policy.upstream_rules import CUSTOMIZATION_KEY, read_customization
+from nodeagent.policy.upstream_switch import SWITCH_CODES_KEY, read_switch_levels
 
 OUR_KEY = "nodeagent.yaml"
 """Key of the ConfigMap, and name of the file, with our own format: tables and rules, on top of upstream's documents."""
-DOCUMENT_KEYS = (FAULT_CODES_KEY, CUSTOMIZATION_KEY, POLL_INTERVAL_KEY, OUR_KEY)
+DOCUMENT_KEYS = (FAULT_CODES_KEY, CUSTOMIZATION_KEY, SWITCH_CODES_KEY, POLL_INTERVAL_KEY, OUR_KEY)
 """All keys that are read, in the order in which they go on top of each other."""
 
 
@@ -62,19 +64,23 @@ class ClusterDocuments:
         return fingerprint([*parts, *(str(problem) for problem in self.problems)])
 
 
-def shipped_configuration(tables: Sequence[Document], rules: Sequence[Document], texts: bool = False) -> Configuration:
-    """The lowest layer. tables, rules: label and text of the shipped files. texts: as in `load_table`.
+def shipped_configuration(
+    tables: Sequence[Document], rules: Sequence[Document], texts: bool = False, switches: Sequence[Document] = ()
+) -> Configuration:
+    """The lowest layer. tables, rules, switches: label and text of the shipped files. texts: as in `load_table`.
 
     Raises BadConfigurationError for any mistake in them: then the installation is damaged.
     """
-    table, findings = load_table([*tables, *rules], texts)
+    table, findings = load_table([*tables, *rules, *switches], texts)
     assembly = _Assembly(Configuration(table, RuleSet(), ""), texts)
     assembly.findings += findings
     for label, text in rules:
         read = read_rules(label, text)
         assembly.rules_on_top(read)
         assembly.bad = assembly.bad or any(finding.serious for finding in read.findings)
-    documents = [*tables, *rules]
+    for label, text in switches:
+        assembly.switches_on_top(label, text)
+    documents = [*tables, *rules, *switches]
     return assembly.finish([part for each in documents for part in each], [label for label, _ in documents])[0]
 
 
@@ -90,7 +96,8 @@ def build_configuration(
     one first. texts: keep texts that only `explain` shows.
 
     Among the documents of one cluster layer upstream's come first: faultCode.json replaces all levels below it (texts
-    stay), faultCustomization.json all frequency and duration rules, and nodeagent.yaml merges on top of both.
+    stay), faultCustomization.json all frequency and duration rules, SwitchFaultCode.json all levels of switch faults,
+    and nodeagent.yaml merges on top of all.
 
     A serious finding beside a result tells of a group of rules that was dropped. The version changes exactly when
     the content does: not with names of files, not with PollInterval.
@@ -134,13 +141,16 @@ class _Assembly:
         self._base = base
         self._table = base.table
         self._rules = base.rules
+        self._switches = base.switches
         self._texts = texts
 
     def ours(self, label: str, text: str) -> None:
-        """A document of our format: fault table and rules in one."""
+        """A document of our format: fault table, rules and switch faults in one."""
         read = read_rules(label, text)
         if "levels" in read.replaced:
             self._table, _ = self._table.with_levels(())
+        if "switch_levels" in read.replaced:
+            self._switches = self._switches.with_levels(())
         try:
             self._table, findings = self._table.overlaid([(label, text)], self._texts)
             self.findings += findings
@@ -148,6 +158,7 @@ class _Assembly:
             self.findings += error.findings
             self.bad = True
         self.rules_on_top(read)
+        self.switches_on_top(label, text)
 
     def cluster(self, documents: ClusterDocuments) -> None:
         """The documents of a ConfigMap or a folder."""
@@ -163,6 +174,11 @@ class _Assembly:
                 self.findings += findings
             elif key == CUSTOMIZATION_KEY:
                 self.rules_on_top(read_customization(label, text))
+            elif key == SWITCH_CODES_KEY:
+                switches = read_switch_levels(label, text)
+                self.findings += switches.findings
+                self.bad = self.bad or not switches.usable
+                self._switches = self._switches.with_levels(switches.entries)
             else:
                 self.ours(label, text)
         if POLL_INTERVAL_KEY in documents.texts:
@@ -176,13 +192,20 @@ class _Assembly:
         self._rules, findings = overlaid_rules(self._rules, read)
         self.findings += findings
 
+    def switches_on_top(self, label: str, text: str) -> None:
+        """The section of switch faults of one document."""
+        read = read_switch_section(label, text)
+        self._switches, findings = overlaid_switches(self._switches, read)
+        self.findings += [*read.findings, *findings]
+        self.bad = self.bad or any(finding.serious for finding in [*read.findings, *findings])
+
     def finish(self, parts: Sequence[str], labels: Sequence[str] = ()) -> tuple[Configuration, tuple[Finding, ...]]:
         """The configuration and all findings, each once: a broken text is found by both readers."""
         findings = tuple(dict.fromkeys([*self.findings, *unknown_codes(self._table, self._rules)]))
         if self.bad:
             raise BadConfigurationError(findings)
         layers = (*self._base.layers, *labels)
-        return Configuration(self._table, self._rules, fingerprint(parts), layers), findings
+        return Configuration(self._table, self._rules, fingerprint(parts), layers, self._switches), findings
 
 
 def unknown_codes(table: FaultTable, rules: RuleSet) -> Iterator[Finding]:

@@ -9,6 +9,8 @@ from enum import Enum
 from nodeagent.policy.configuration import unknown_codes
 from nodeagent.policy.rules import Configuration, RuleSet
 from nodeagent.policy.rules_load import RulesRead, overlaid_rules, read_rules
+from nodeagent.policy.switch_document import overlaid_switches, read_switch_section
+from nodeagent.policy.switch_table import SwitchTable
 from nodeagent.policy.table import Document, FaultTable, lint_all, load_table
 from nodeagent.policy.table_document import RULE_SECTIONS
 from nodeagent.policy.table_document import Document as TableReader
@@ -23,6 +25,7 @@ from nodeagent.policy.upstream import (
     read_poll_interval,
 )
 from nodeagent.policy.upstream_rules import CUSTOMIZATION_KEY, DURATION, FREQUENCY, GRACE, read_customization
+from nodeagent.policy.upstream_switch import SWITCH_CODES_KEY, SWITCH_LISTS, read_switch_levels
 
 
 class DocumentKind(Enum):
@@ -32,14 +35,16 @@ class DocumentKind(Enum):
     VOCABULARY = "vocabulary"
     LEVELS = FAULT_CODES_KEY
     CUSTOMIZATION = CUSTOMIZATION_KEY
+    SWITCH_LEVELS = SWITCH_CODES_KEY
     POLL_INTERVAL = POLL_INTERVAL_KEY
-    UNCLEAR = "neither faultCode.json nor faultCustomization.json"
+    UNCLEAR = "neither faultCode.json nor faultCustomization.json nor SwitchFaultCode.json"
 
 
 _VOCABULARY_MARK = re.compile(r"^vocabulary:", re.MULTILINE)
 _CUSTOMIZATION_MARK = re.compile(rf'"(?:{GRACE}|{FREQUENCY}|{DURATION})"\s*:', re.IGNORECASE)
 _LEVELS_MARK = re.compile(rf'"(?:{"|".join((*CHIP_LISTS, *NETWORK_LISTS))})"\s*:', re.IGNORECASE)
-_Key = tuple[str, int]
+_SWITCH_MARK = re.compile(rf'"(?:{"|".join(SWITCH_LISTS.keys() - CHIP_LISTS.keys())})"\s*:|"\[0x', re.IGNORECASE)
+_Key = tuple[str, int | str]
 
 
 def kind_of(label: str, text: str) -> DocumentKind:
@@ -50,7 +55,12 @@ def kind_of(label: str, text: str) -> DocumentKind:
     if not name.endswith((".yaml", ".yml")) and (name.endswith(".json") or text.lstrip()[:1] in ("{", "[")):
         if name == CUSTOMIZATION_KEY or _CUSTOMIZATION_MARK.search(text):
             return DocumentKind.CUSTOMIZATION
-        if name == FAULT_CODES_KEY or _LEVELS_MARK.search(text):
+        if name == FAULT_CODES_KEY:
+            return DocumentKind.LEVELS
+        # Both have lists of the same names, so the ones that only switches have must be looked for first.
+        if name == SWITCH_CODES_KEY or _SWITCH_MARK.search(text):
+            return DocumentKind.SWITCH_LEVELS
+        if _LEVELS_MARK.search(text):
             return DocumentKind.LEVELS
         return DocumentKind.UNCLEAR
     return DocumentKind.VOCABULARY if _VOCABULARY_MARK.search(text) else DocumentKind.OURS
@@ -82,6 +92,7 @@ class _Linter:
     def __init__(self, shipped: Configuration | None) -> None:
         self._table: FaultTable = shipped.table if shipped else load_table([])[0]
         self._rules: RuleSet = shipped.rules if shipped else RuleSet()
+        self._switches: SwitchTable = shipped.switches if shipped else SwitchTable()
         self._waiting: list[Document] = []
         self._findings: list[Finding] = []
         self._stated: list[_Stated] = []
@@ -95,6 +106,7 @@ class _Linter:
             for piece in TableReader(label, text, lambda _finding: None).pieces():
                 if isinstance(piece, Draft) and piece.level_given:
                     stated.places["levels", piece.code] = piece.place
+            self._add_switches(label, text, stated)
         elif kind is DocumentKind.LEVELS:
             self._flush()
             levels = read_levels(label, text)
@@ -105,6 +117,13 @@ class _Linter:
                 stated.replaces = frozenset({"levels"})
         elif kind is DocumentKind.CUSTOMIZATION:
             self._add_rules(read_customization(label, text), stated)
+        elif kind is DocumentKind.SWITCH_LEVELS:
+            switches = read_switch_levels(label, text)
+            self._findings += switches.findings
+            if switches.usable:
+                self._switches = self._switches.with_levels(switches.entries)
+                stated.places = {("switch_levels", entry.text): entry.place for entry in switches.entries}
+                stated.replaces = frozenset({"switch_levels"})
         elif kind is DocumentKind.POLL_INTERVAL:
             self._findings += read_poll_interval(label, text)[1]
         else:
@@ -129,6 +148,17 @@ class _Linter:
             self._table, _ = self._table.overlaid(self._waiting, texts=False)
         self._waiting = []
 
+    def _add_switches(self, label: str, text: str, stated: _Stated) -> None:
+        """The section of switch faults; one of a shipped table replaces the installed one instead of going on top."""
+        read = read_switch_section(label, text)
+        if read.builtin or "switch_levels" in stated.replaces:
+            self._switches = self._switches.with_levels(())
+        self._switches, findings = overlaid_switches(self._switches, read)
+        self._findings += [*read.findings, *findings]
+        for draft in read.drafts.values():
+            if draft.level is not None:
+                stated.places["switch_levels", draft.text] = draft.place
+
     def _add_rules(self, read: RulesRead, stated: _Stated) -> None:
         self._findings += read.findings
         self._rules, findings = overlaid_rules(self._rules, read)
@@ -139,21 +169,31 @@ class _Linter:
                 stated.places[section, code] = rule.place
 
 
+_REPLACED = (
+    ("levels", ("levels",)),
+    ("rules", ("frequency", "duration")),
+    ("switch_levels", ("switch_levels",)),
+)
+"""What a document may replace, and the sections that it then empties."""
+
+
 def _shadowed(documents: Sequence[_Stated]) -> list[Finding]:
     """Warnings about what a later document of the set makes useless."""
     findings: list[Finding] = []
     for number, lower in enumerate(documents):
         left = dict(lower.places)
         for upper in documents[number + 1 :]:
-            for what, sections in (("levels", ("levels",)), ("rules", ("frequency", "duration"))):
+            for what, sections in _REPLACED:
                 gone = [key for key in left if key[0] in sections and what in upper.replaces]
                 if gone:
-                    sentence = f"all its {what} ({len(gone)}) are shadowed by {upper.label}, which replaces {what}"
+                    words = what.replace("_", " ")
+                    sentence = f"all its {words} ({len(gone)}) are shadowed by {upper.label}, which replaces {words}"
                     findings.append(Finding(Place(lower.label, 0), "", sentence, serious=False))
                 for key in gone:
                     del left[key]
             for key in [key for key in left if key in upper.places]:
-                what = "level" if key[0] == "levels" else f"{key[0]} rule"
+                what = "level" if key[0] in ("levels", "switch_levels") else f"{key[0]} rule"
                 sentence = f"its {what} is shadowed by {upper.places[key]}"
-                findings.append(Finding(left.pop(key), f"{key[1]:X}", sentence, serious=False))
+                code = key[1] if isinstance(key[1], str) else f"{key[1]:X}"
+                findings.append(Finding(left.pop(key), code, sentence, serious=False))
     return findings

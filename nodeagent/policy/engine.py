@@ -9,12 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nodeagent.core.instant import Instant
-from nodeagent.core.model import ChipId, ChipView, NodeView
+from nodeagent.core.model import ChipId, ChipView, Family, NodeView, SwitchView
 from nodeagent.core.observation import Observation
 from nodeagent.policy import raises
 from nodeagent.policy.judge import judge_chip
 from nodeagent.policy.rules import Configuration
 from nodeagent.policy.state import UNNAMED, Change, Manual, NodeState
+from nodeagent.policy.switch_judge import judge_switches, plane_changes
+from nodeagent.policy.switch_state import SwitchState
 from nodeagent.policy.work import Work
 
 
@@ -58,6 +60,7 @@ def reconfigure(state: NodeState, now: Instant, config: Configuration) -> Step:
             if fault.carried is None:
                 raises.resume(chip, code, fault.since, config.rules)
     work.run_rules()
+    work.switches.touched = True
     return _finish(work)
 
 
@@ -69,13 +72,17 @@ def _finish(work: Work) -> Step:
     """Judge the touched chips and make the view."""
     before = work.before
     views = _judge(work)
+    switches = work.switches.finish()
+    changes = work.changes + work.switches.changes
     view, generation = before.view, before.generation
     if work.complete and work.inventory is not None:
         chips = tuple(views[c.logic_id] for c in _ordered(work))
         product = work.inventory.product
-        if view is None or view.chips != chips or view.product != product:
+        switch = _judge_switches(work, switches)
+        changes += plane_changes(SwitchView() if view is None else view.switch, switch, work.now)
+        if view is None or (view.chips, view.product, view.switch) != (chips, product, switch):
             generation += 1
-            view = NodeView(generation, product, chips)
+            view = NodeView(generation, product, chips, switch)
     state = NodeState(
         inventory=work.inventory,
         chips=work.chips,
@@ -87,9 +94,10 @@ def _finish(work: Work) -> Step:
         acknowledged=work.acknowledged,
         judged_wall_ms=work.now.wall_ms,
         view=view,
+        switches=switches,
     )
     fresh = view if generation != before.generation else None
-    return Step(state, tuple(work.changes), fresh, work.wake_mono_ms())
+    return Step(state, tuple(changes), fresh, work.wake_mono_ms())
 
 
 def _ordered(work: Work) -> list[ChipId]:
@@ -97,6 +105,17 @@ def _ordered(work: Work) -> list[ChipId]:
     listed = list(work.inventory.chips) if work.inventory else []
     present = {c.logic_id for c in listed}
     return listed + [c.chip for i, c in work.chips.items() if i not in present]
+
+
+def _judge_switches(work: Work, switches: SwitchState) -> SwitchView:
+    """Only an A3 has switches that are told of; on a 950 the key has its zero value (lingqu-switch-faults 1)."""
+    before = work.before
+    if work.inventory is None or work.inventory.product.family is not Family.A3:
+        return SwitchView()
+    known = before.view is not None and before.inventory == work.inventory
+    if known and before.view is not None and not work.switches.touched:
+        return before.view.switch
+    return judge_switches(switches, work.config.switches)
 
 
 def _judge(work: Work) -> dict[int, ChipView]:

@@ -7,6 +7,7 @@ from nodeagent.core.codes import CARD_DROPPED
 from nodeagent.core.model import ChipView, FaultView, device_name
 from nodeagent.policy.rules import Configuration
 from nodeagent.policy.state import ChipState, NodeState
+from nodeagent.policy.switch_listing import switches_json
 from nodeagent.policy.table import FaultTable
 
 
@@ -26,7 +27,7 @@ def node_json(state: NodeState, config: Configuration, library: LibraryFacts, so
     """The node for machines. source: `daemon`, which knows since when things are so, or `library`, one look at it.
 
     product is null while the driver has not listed the chips. A chip that gives no answer has `answered` false; what
-    is shown of it besides is what was known before. Times are Unix milliseconds.
+    is shown of it besides is what was known before. Times are Unix milliseconds. switches is null on products without.
     """
     inventory = state.inventory
     product = None if inventory is None else inventory.product
@@ -43,6 +44,7 @@ def node_json(state: NodeState, config: Configuration, library: LibraryFacts, so
             "library": library.path,
         },
         "chips": [_chip(view, state, config.table, source) for view in (state.view.chips if state.view else listed)],
+        "switches": switches_json(state, config.switches),
         "problems": list(library.problems),
     }
 

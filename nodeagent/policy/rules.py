@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from nodeagent.core.levels import Level
+from nodeagent.policy.switch_table import SwitchTable
 from nodeagent.policy.table import FaultTable
 from nodeagent.policy.table_records import Place
 
@@ -95,10 +96,12 @@ class RuleSet:
 class Configuration:
     """One complete set of table and rules, swapped as a whole between two steps (R17).
 
-    version: digest of everything it was made from. layers: names of the documents, lowest first.
+    version: digest of everything it was made from. layers: names of the documents, lowest first. switches: levels of
+    switch faults.
     """
 
     table: FaultTable
     rules: RuleSet
     version: str
     layers: tuple[str, ...] = ()
+    switches: SwitchTable = field(default_factory=SwitchTable)

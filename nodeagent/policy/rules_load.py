@@ -25,8 +25,9 @@ from nodeagent.policy.table_draft import nearest, read_code
 from nodeagent.policy.table_records import Finding, Place
 from nodeagent.policy.table_yaml import BrokenText, Items, Node, Pairs, Piece, Scalar, shown, walk
 
-REPLACEABLE = ("levels", "rules")
-"""What `replace` may name: the levels, or the frequency and duration rules, of all lower layers."""
+REPLACEABLE = ("levels", "rules", "switch_levels")
+"""What `replace` may name: the levels, the frequency and duration rules, or the levels of switch faults, of all lower
+layers."""
 
 _Rule = TypeVar("_Rule", FrequencyRule, DurationRule, AssociationRule, PortRule)
 

@@ -13,8 +13,10 @@ from nodeagent.core.instant import Instant
 from nodeagent.core.levels import Level, Severity
 from nodeagent.core.model import ChipId, ChipView, Inventory, NodeView, UpgradeType
 from nodeagent.core.observation import CarriedOver, FaultNoticed, FaultOccurred, FaultRecovered
+from nodeagent.core.switch_codes import SwitchLevel
 from nodeagent.policy.duration import DurationState
 from nodeagent.policy.frequency import FrequencyState
+from nodeagent.policy.switch_state import SwitchState
 
 NOTICE_LIMIT_MS = 300_000
 """A notice that no target acknowledged is dropped and counted after this time (decision 3)."""
@@ -146,6 +148,7 @@ class NodeState:
     acknowledged: int = 0
     judged_wall_ms: int = 0
     view: NodeView | None = None
+    switches: SwitchState = field(default_factory=SwitchState)
 
 
 class ChangeKind(Enum):
@@ -167,11 +170,28 @@ class ChangeKind(Enum):
     RELEASED = "released"
     LIFTED = "lifted"
     HELD = "held back"
+    SWITCHES_WITHDRAWN = "switch faults withdrawn"
+    SWITCHES_CROWDED = "too many switch faults"
+    SWITCH_ODD = "odd switch record"
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchTold:
+    """What a change of switches is about. place: e.g. `switch 2 port 11`, `switches` for all. text: the code, empty for
+    none. peer: what is at the other end, e.g. `npu 5`. name, level, known: of the code by itself."""
+
+    place: str
+    text: str = ""
+    name: str = ""
+    level: SwitchLevel = SwitchLevel.NOT_HANDLE
+    known: bool = True
+    peer: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One line of what happened. level and known describe the code by itself; detail is for people."""
+    """One line of what happened. level and known describe the code by itself; detail is for people. switch: what it is
+    about when it is about a switch; then there is no chip and no code."""
 
     kind: ChangeKind
     at: Instant
@@ -180,3 +200,4 @@ class Change:
     level: Level | None = None
     known: bool = True
     detail: str = ""
+    switch: SwitchTold | None = None

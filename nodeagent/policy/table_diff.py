@@ -13,6 +13,7 @@ from nodeagent.policy.rules import (
     PortRule,
     RuleSet,
 )
+from nodeagent.policy.switch_table import SwitchTable
 from nodeagent.policy.table_records import UnknownRules
 
 _Rule = FrequencyRule | DurationRule | AssociationRule | PortRule
@@ -32,8 +33,8 @@ class LevelChange:
 
 @dataclass(frozen=True, slots=True)
 class TextChange:
-    """Something else that differs. what: a rule of a section, the rule for unlisted codes, suppressions. code: its
-    text, or what it is about. before, after: in words, None = there is none."""
+    """Something else that differs. what: a rule of a section, the rule for unlisted codes, suppressions, the level of a
+    switch fault. code: its text, or what it is about. before, after: in words, None = there is none."""
 
     what: str
     code: str
@@ -134,6 +135,7 @@ def _other_changes(old: Configuration, new: Configuration) -> Iterable[TextChang
             texts = tuple(_words(each.get(code), new) for each in (before[section], rules))
             if texts[0] != texts[1]:
                 yield TextChange(f"{section} rule", new.table.text_of(code), *texts)
+    yield from _switch_changes(old.switches, new.switches)
     for (case, ruling), (_, other) in zip(_rulings(old.table.unknown), _rulings(new.table.unknown), strict=True):
         if ruling is not other:
             yield TextChange("unlisted codes", case, ruling.text, other.text)
@@ -148,6 +150,17 @@ def _other_changes(old: Configuration, new: Configuration) -> Iterable[TextChang
         words = f"chips {'all' if chips is None else ', '.join(map(str, chips))} until {until}"
         gone = any(each[1:] == (text, chips, until) for each in suppressed[0])
         yield TextChange("suppression", text, words if gone else None, None if gone else words)
+
+
+def _switch_changes(old: SwitchTable, new: SwitchTable) -> Iterable[TextChange]:
+    before, after = old.levels(), new.levels()
+    for text in sorted(before.keys() | after.keys()):
+        levels = [None if level is None else level.text for level in (before.get(text), after.get(text))]
+        if levels[0] != levels[1]:
+            yield TextChange("switch fault", text, *levels)
+    if old.alias_old_ids is not new.alias_old_ids:
+        words = ["yes" if table.alias_old_ids else "no" for table in (old, new)]
+        yield TextChange("switch setting", "alias_old_ids", *words)
 
 
 def _sections(rules: RuleSet) -> dict[str, Mapping[int, _Rule]]:

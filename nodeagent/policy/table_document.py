@@ -32,7 +32,9 @@ RULE_SECTIONS = ("frequency", "duration", "association", "ports")
 """Keys of rules, which may stand in the same file; nodeagent.policy.rules_load reads them."""
 REMOVE_KEY, REPLACE_KEY, GRACE_KEY = "remove", "replace", "grace_tolerance"
 """Further keys that belong to the reader of rules."""
-_KEYS_OF_RULES = (*RULE_SECTIONS, REMOVE_KEY, REPLACE_KEY, GRACE_KEY)
+SWITCH_SECTION = "switch"
+"""Key of the faults of LingQu switches; nodeagent.policy.switch_document reads it."""
+_KEYS_OF_OTHERS = (*RULE_SECTIONS, REMOVE_KEY, REPLACE_KEY, GRACE_KEY, SWITCH_SECTION)
 
 
 @dataclass(slots=True)
@@ -80,8 +82,8 @@ class Document:
                         yield header
                         started = True
                     yield from self._body(header, piece)
-                elif key.text not in _KEYS_OF_RULES:
-                    hint = nearest(key.text, _HEADER_KEYS + _BODY_KEYS + _KEYS_OF_RULES)
+                elif key.text not in _KEYS_OF_OTHERS:
+                    hint = nearest(key.text, _HEADER_KEYS + _BODY_KEYS + _KEYS_OF_OTHERS)
                     self._complain(key.line, f"unknown key {shown(key.text)}{hint}")
                 for repeated in repeated_keys(piece.node):
                     self._complain(repeated.line, f"key {shown(repeated.text)} stands twice")

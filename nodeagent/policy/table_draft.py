@@ -208,12 +208,12 @@ def _notes(draft: Draft, key: Scalar, node: Node, complain: Complain) -> None:
 
 
 def _name(draft: Draft, key: Scalar, node: Node, complain: Complain) -> None:
-    english, chinese = _two_languages(key, node, complain)
+    english, chinese = two_languages(key, node, complain)
     draft.name_en, draft.name_zh = english or draft.name_en, chinese or draft.name_zh
 
 
 def _advice(draft: Draft, key: Scalar, node: Node, complain: Complain) -> None:
-    english, chinese = _two_languages(key, node, complain)
+    english, chinese = two_languages(key, node, complain)
     draft.advice_en, draft.advice_zh = _shared(english), _shared(chinese)
 
 
@@ -256,7 +256,8 @@ DEFAULT_KEYS = ("domain", "plane", "kind", "module", "category", "name_basis", "
 """Keys that a file may give once for all its records."""
 
 
-def _two_languages(key: Scalar, node: Node, complain: Complain) -> tuple[str | None, str | None]:
+def two_languages(key: Scalar, node: Node, complain: Complain) -> tuple[str | None, str | None]:
+    """English and Chinese text of a mapping with `en` and `zh`; None for what is not said."""
     if not isinstance(node, Pairs):
         complain(node.line, f"{key.text} must be a mapping with `en` and `zh`")
         return None, None

@@ -14,6 +14,7 @@ from nodeagent.policy import duration
 from nodeagent.policy.frequency import FrequencyState, release_mono_ms
 from nodeagent.policy.rules import Configuration
 from nodeagent.policy.state import ActiveFault, ChipState, NodeState, Notice, Why
+from nodeagent.policy.switch_listing import hints
 
 _DURATION_STATES = {
     (False, False): "quiet",
@@ -52,7 +53,8 @@ class RuleWhy:
 
 @dataclass(frozen=True, slots=True)
 class ChipWhy:
-    """Everything about one chip. fields: what it does to the published object, key -> sentence."""
+    """Everything about one chip. fields: what it does to the published object, key -> sentence. hints: switch faults
+    that name it as their peer; no level comes from them."""
 
     name: str
     view: ChipView
@@ -61,6 +63,7 @@ class ChipWhy:
     fields: tuple[tuple[str, str], ...]
     version: str
     layers: tuple[str, ...]
+    hints: tuple[str, ...] = ()
 
 
 def explain_chip(state: NodeState, logic_id: int, config: Configuration, now: Instant) -> ChipWhy | None:
@@ -77,6 +80,7 @@ def explain_chip(state: NodeState, logic_id: int, config: Configuration, now: In
         fields=tuple(_fields(view, family)),
         version=config.version,
         layers=config.layers,
+        hints=() if state.view is None else hints(state.view.switch, chip.chip.physical_id),
     )
 
 
@@ -122,6 +126,7 @@ def as_json(report: ChipWhy) -> dict[str, Any]:
             for rule in report.rules
         ],
         "fields": dict(report.fields),
+        "hints": list(report.hints),
         "configuration": {"version": report.version, "layers": list(report.layers)},
     }
 

@@ -26,6 +26,7 @@ from nodeagent.core.observation import (
     Observation,
     PortsDown,
     SourceComplete,
+    SwitchFact,
     Unattributed,
 )
 from nodeagent.policy import faults, raises, special
@@ -33,6 +34,7 @@ from nodeagent.policy.raises import Told
 from nodeagent.policy.restore import merge, restore
 from nodeagent.policy.rules import Configuration
 from nodeagent.policy.state import Change, ChangeKind, ChipState, CodeFact, NodeState
+from nodeagent.policy.switch_work import SwitchWork
 
 
 class Work:
@@ -51,6 +53,7 @@ class Work:
         self.entering = state.generation + 1
         self.dirty: set[int] = set()
         self.changes: list[Change] = []
+        self.switches = SwitchWork(state.switches, now, config.switches, self.entering)
         self._copied: set[int] = set()
 
     def apply(self, observation: Observation) -> None:
@@ -69,6 +72,8 @@ class Work:
             self._manual_field(observation)
         elif isinstance(observation, Unattributed):
             self._unattributed(observation.logic_id, observation.code, observation.at)
+        elif isinstance(observation, SwitchFact):
+            self.switches.apply(observation)
         else:
             self._chip_fact(observation)
 
@@ -97,6 +102,8 @@ class Work:
     def _carried_over(self, carried: CarriedOver) -> None:
         """Counts for chips that are yet to come, and for those that have not answered so far."""
         self.restored = carried
+        if carried.switches is not None:
+            self.switches.restore(carried.switches, carried.at)
         for logic_id in list(self.chips):
             self._restore(logic_id, carried)
 
@@ -127,6 +134,7 @@ class Work:
         if ack.generation <= self.acknowledged:
             return
         self.acknowledged = ack.generation
+        self.switches.acknowledged(ack.generation)
         for logic_id, chip in list(self.chips.items()):
             for note in [n for n in chip.notices.values() if n.entered <= ack.generation]:
                 mine = self.writable(logic_id)
@@ -295,6 +303,7 @@ class Work:
 
     def end_notices(self) -> None:
         """Drop notices whose time is over; a once-only code that nobody took is told (decision 3)."""
+        self.switches.end_notices()
         for logic_id, chip in list(self.chips.items()):
             for note in [n for n in chip.notices.values() if n.until_mono_ms <= self.now.mono_ms]:
                 mine = self.writable(logic_id)
@@ -317,6 +326,8 @@ class Work:
             chip = self.writable(logic_id)
             chip.due_mono_ms = self._due_mono_ms(chip)
         times += [chip.due_mono_ms for chip in self.chips.values() if chip.due_mono_ms is not None]
+        if (notice_ms := self.switches.wake_mono_ms()) is not None:
+            times.append(notice_ms)
         return min(times, default=None)
 
     def _due_mono_ms(self, chip: ChipState) -> int | None:

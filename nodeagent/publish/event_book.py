@@ -29,6 +29,8 @@ ABOUT_CHIPS = frozenset(
         EventReason.GATEWAY_ANSWERS,
         EventReason.LINK_QUERY_FAILED,
         EventReason.LINK_QUERY_WORKS,
+        EventReason.SWITCHES_WITHDRAWN,
+        EventReason.SWITCHES_CROWDED,
     }
 )
 """These come once a chip or a code, so in floods. All others are the agent's own trouble and go first."""

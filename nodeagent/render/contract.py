@@ -42,6 +42,7 @@ _SUFFIXES: Mapping[str, tuple[str, ...]] = {
 _NODE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _REASON_CODE = re.compile(r"[0-9a-f]{1,10}|AutofillFaultCode")
 _UPGRADE_TYPES = ("FaultDuration", "FaultFrequency", "FaultAutofill")
+_UNSIGNED = range(2**63)
 _SWITCH_LEVELS = ("", "NotHandle", "SubHealthFault", "RestartRequest", "PreSeparate", "Separate")
 _SWITCH_STATUSES = ("", "Healthy", "SubHealthy", "PreSeparate", "UnHealthy")
 
@@ -200,7 +201,11 @@ def _check_switch(text: str) -> None:
     if not isinstance(codes, list):
         raise ContractBreach(_SWITCH, 2, "FaultCode is not an array")
     for code in codes:
-        members(_SWITCH, canonical_text(_SWITCH, text_of(_SWITCH, code, "a FaultCode")), "a FaultCode")
+        fault = members(_SWITCH, canonical_text(_SWITCH, text_of(_SWITCH, code, "a FaultCode")), "a FaultCode")
+        text_of(_SWITCH, fault.pop("AssembledFaultCode", ""), "AssembledFaultCode")
+        for name, value in fault.items():
+            # ClusterD reads ids as unsigned and times as int64 (lingqu-switch-faults 9.1).
+            integer(_SWITCH, value, name, _UNSIGNED)
     for key, entry in sorted_map(_SWITCH, times, "FaultTimeAndLevelMap").items():
         moment = struct(_SWITCH, entry, f"the entry of {key}", ("fault_time", "fault_level"))
         integer(_SWITCH, moment["fault_time"], "fault_time", INT64)

@@ -7,9 +7,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from nodeagent.core.model import ChipView, Family, NodeView, Reason, SwitchView, device_name
-from nodeagent.render.faults import Element, fault_elements, fault_list_text, shorten
+from nodeagent.core.model import ChipView, Family, NodeView, Reason, SwitchFaultView, device_name
+from nodeagent.render.faults import Element, fault_elements, fault_list_text
 from nodeagent.render.gojson import check_code, go_json, go_map
+from nodeagent.render.shorten import shorten
+from nodeagent.render.switch_info import comparable, listed_faults, switch_info_text
 
 NAMESPACE = "kube-system"
 NAME_PREFIX = "mindx-dl-deviceinfo-"
@@ -35,7 +37,6 @@ DESCRIPTION = (
 POD_TYPES_WITH_RACK = (1, 2)
 """Super-pod types of the 950 that have racks: 1D and 2D pods (device-info 3)."""
 _TIMES = re.compile(r'\\"fault_time\\":-?\d+,|"UpdateTime":-?\d+|"CheckCode":"[0-9a-f]*"')
-_SWITCH_TIMES = re.compile(r'"UpdateTime":-?\d+|"fault_time":-?\d+,')
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +77,15 @@ def render_bounded(view: NodeView, update_time_s: int, budget_bytes: int = SIZE_
     An object that is still too large comes back whole: refusing it is the contract check's task.
     """
     elements = fault_elements(view)
-    data = _data(view, update_time_s, elements, 0)
+    switch_faults = listed_faults(view.switch) if view.product.family.has_switch_key else []
+    data = _data(view, update_time_s, elements, switch_faults, 0)
     left_out = 0
     while (excess := size_bytes(data) - budget_bytes) > 0:
-        elements, dropped = shorten(elements, excess)
+        elements, switch_faults, dropped = shorten(elements, switch_faults, excess)
         if not dropped:
             break
         left_out += dropped
-        data = _data(view, update_time_s, elements, left_out)
+        data = _data(view, update_time_s, elements, switch_faults, left_out)
     return Rendered(data, left_out)
 
 
@@ -95,21 +97,27 @@ def size_bytes(data: Mapping[str, str]) -> int:
 def fingerprint(data: Mapping[str, str]) -> str:
     """What two contents have in common when the second need not be written (device-info 7, step 5).
 
-    The moments of faults, `UpdateTime` and `CheckCode` do not count; of the switch part neither do its times. The
-    times of upgrade reasons do. Unlike upstream the super-pod ids and the levels of single switch faults count:
-    a change of these must not wait for the refresh. Equal text, equal content; the text itself means nothing.
+    The moments of faults, `UpdateTime` and `CheckCode` do not count; the times of upgrade reasons and of switch faults
+    do. Unlike upstream the super-pod ids and the levels of single switch faults count: a change of these must not wait
+    for the refresh. Equal text, equal content; the text itself means nothing.
     """
     parts = dict(data)
     parts[DEVICE_KEY] = _TIMES.sub("", data.get(DEVICE_KEY, ""))
     if SWITCH_KEY in data:
-        parts[SWITCH_KEY] = _SWITCH_TIMES.sub("", data[SWITCH_KEY])
+        parts[SWITCH_KEY] = comparable(data[SWITCH_KEY])
     return go_json(go_map(parts))
 
 
-def _data(view: NodeView, update_time_s: int, elements: Sequence[Element], left_out: int) -> dict[str, str]:
+def _data(
+    view: NodeView,
+    update_time_s: int,
+    elements: Sequence[Element],
+    switch_faults: Sequence[SwitchFaultView],
+    left_out: int,
+) -> dict[str, str]:
     data = {DEVICE_KEY: _device_info(view, update_time_s, elements)}
     if view.product.family.has_switch_key:
-        data[SWITCH_KEY] = _switch_info(view.switch, update_time_s)
+        data[SWITCH_KEY] = switch_info_text(view.switch, switch_faults, update_time_s)
     separated = [chip for chip in view.chips if chip.manually_separated]
     separated.sort(key=lambda chip: chip.chip.logic_id)
     data[MANUAL_KEY] = ",".join(_name(view, chip) for chip in separated)
@@ -119,7 +127,7 @@ def _data(view: NodeView, update_time_s: int, elements: Sequence[Element], left_
     data[DESCRIPTION_KEY] = DESCRIPTION
     if left_out:
         data[DESCRIPTION_KEY] += (
-            f" Shortened: the fault list lacks the {left_out} mildest and oldest codes, the object would be too large."
+            f" Shortened: the fault lists lack the {left_out} mildest and oldest codes, the object would be too large."
         )
     return data
 
@@ -175,16 +183,3 @@ def _reasons(reasons: Sequence[Reason]) -> list[dict[str, object]]:
         {"upgrade_time": newest[key], "fault_code": key[0], "fault_level": key[1], "upgrade_type": key[2]}
         for key in sorted(newest)
     ]
-
-
-def _switch_info(switch: SwitchView, update_time_s: int) -> str:
-    # Without a LingQu library the value is Go's zero value, nulls included (device-info 2).
-    return go_json(
-        {
-            "FaultCode": list(switch.fault_codes) if switch.known else None,
-            "FaultLevel": switch.fault_level if switch.known else "",
-            "UpdateTime": update_time_s if switch.known else 0,
-            "NodeStatus": switch.node_status if switch.known else "",
-            "FaultTimeAndLevelMap": go_map(switch.times) if switch.known else None,
-        }
-    )

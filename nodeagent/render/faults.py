@@ -5,7 +5,7 @@ upgrade reasons, never that of a neighbour (chip-faults 12.4, R4).
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from nodeagent.core.levels import Level, Plane, plane_of
 from nodeagent.core.model import ChipView, FaultView, NodeView, Reason, device_name
@@ -118,36 +118,3 @@ def _members(element: Element) -> dict[str, object]:
             {entry.text: {"fault_time": entry.time_ms, "fault_level": entry.level.text} for entry in element.codes}
         ),
     }
-
-
-def shorten(elements: Sequence[Element], excess_bytes: int) -> tuple[list[Element], int]:
-    """Leave out codes until about `excess_bytes` of `DeviceInfoCfg` are saved; at least one (device-info 15.12).
-
-    The mildest codes go first, of equal level the oldest. An element without codes goes too, unless its
-    device is isolated: then it stays, as the unhealthy list must not name a device without an element
-    (device-info 15.5). Returns the remaining elements and the number of codes left out, 0 when none is left.
-    """
-    ranked = sorted(
-        (entry.level, entry.time_ms, place, text_place)
-        for place, element in enumerate(elements)
-        for text_place, entry in enumerate(element.codes)
-    )
-    dropped: set[tuple[int, int]] = set()
-    saved = 0
-    for _, _, place, text_place in ranked:
-        if saved >= excess_bytes and dropped:
-            break
-        dropped.add((place, text_place))
-        saved += _size(elements[place].codes[text_place])
-    remaining = []
-    for place, element in enumerate(elements):
-        kept = tuple(entry for number, entry in enumerate(element.codes) if (place, number) not in dropped)
-        if kept or element.isolated:
-            remaining.append(replace(element, codes=kept))
-    return remaining, len(dropped)
-
-
-def _size(entry: CodeEntry) -> int:
-    """Bytes of one code in `DeviceInfoCfg`: its text twice, its map member, six quotes that are escaped."""
-    member = go_json({entry.text: {"fault_time": entry.time_ms, "fault_level": entry.level.text}})
-    return len(entry.text) + len(member) + member.count('"')

@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 
 from nodeagent.core.errors import ReadBackError
-from nodeagent.core.files import LIMIT_BYTES, SHIPPED_RULES, SHIPPED_TABLES, read_shipped
+from nodeagent.core.files import LIMIT_BYTES, SHIPPED_RULES, SHIPPED_SWITCHES, SHIPPED_TABLES, read_shipped
 from nodeagent.policy.configuration import DOCUMENT_KEYS, ClusterDocuments, shipped_configuration
 from nodeagent.policy.rules import Configuration
 from nodeagent.policy.table import Document
@@ -19,8 +19,6 @@ from nodeagent.policy.table_yaml import shown
 
 VERSION_LINK = "..data"
 """The link inside a mounted ConfigMap that names its present version."""
-SWITCH_KEY = "SwitchFaultCode.json"
-"""A key of the same ConfigMap that others read (lingqu-switch-faults)."""
 _SWAPS = 5
 """How often a folder is read again when its version changed meanwhile."""
 
@@ -31,7 +29,7 @@ def shipped(texts: bool = False) -> Configuration:
     Raises TableError when the installation is damaged.
     """
     tables = [read_shipped(name) for name in SHIPPED_TABLES]
-    return shipped_configuration(tables, [read_shipped(SHIPPED_RULES)], texts)
+    return shipped_configuration(tables, [read_shipped(SHIPPED_RULES)], texts, [read_shipped(SHIPPED_SWITCHES)])
 
 
 def documents_of_object(obj: dict[str, object], where: str) -> ClusterDocuments:
@@ -48,8 +46,7 @@ def documents_of_object(obj: dict[str, object], where: str) -> ClusterDocuments:
     texts: dict[str, str] = {}
     for key, value in data.items():
         if key not in DOCUMENT_KEYS:
-            if key != SWITCH_KEY:
-                problems.append(Finding(place, "", f"key {shown(key)} is not read{nearest(key, DOCUMENT_KEYS)}", False))
+            problems.append(Finding(place, "", f"key {shown(key)} is not read{nearest(key, DOCUMENT_KEYS)}", False))
         elif isinstance(value, str):
             texts[key] = value
         else:
@@ -109,7 +106,7 @@ def _read_folder(folder: Path) -> ClusterDocuments | None:
             text, problem = _read_file(folder / key, f"{where}/{key}")
             texts[key] = text
             problems += [problem] if problem else []
-    for name in sorted(present - {*DOCUMENT_KEYS, SWITCH_KEY}):
+    for name in sorted(present - set(DOCUMENT_KEYS)):
         if not name.startswith(".") and (hint := nearest(name, DOCUMENT_KEYS)):
             problems.append(Finding(Place(where, 0), "", f"file {shown(name)} is not read{hint}", serious=False))
     return ClusterDocuments(where, texts, tuple(problems))

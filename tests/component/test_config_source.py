@@ -16,6 +16,7 @@ from kit.target import kubernetes_target
 
 from nodeagent.core.errors import ReadBackError
 from nodeagent.core.levels import Level
+from nodeagent.core.switch_codes import SwitchLevel
 from nodeagent.core.telemetry import Event, EventReason
 from nodeagent.daemon.metrics import Registry
 from nodeagent.policy.configuration import build_configuration
@@ -348,11 +349,24 @@ def test_the_config_map_is_followed(bench: Bench, api: FakeApi) -> None:
     assert bench.taken == []
     api.put_object(config_map({"faultCode.json": levels_json("RestartNPU")}))
     assert bench.look() is Level.RESTART_NPU
-    api.put_object(config_map({"faultCode.json": levels_json("SeparateNPU"), "SwitchFaultCode.json": "{"}))
+    switches = '{"SubHealthFaultCodes": ["[0x08520003,na,npu,na]"]}'
+    api.put_object(config_map({"faultCode.json": levels_json("SeparateNPU"), "SwitchFaultCode.json": switches}))
     assert bench.look() is Level.SEPARATE
-    assert bench.taken[-1].layers[-1] == f"{NAMESPACE}/{NAME}/faultCode.json"
+    assert bench.taken[-1].layers[-1] == f"{NAMESPACE}/{NAME}/SwitchFaultCode.json"
+    assert bench.taken[-1].switches.levels() == {"[0x08520003,na,npu,na]": SwitchLevel.SUB_HEALTH}
     assert api.methods == ["GET"] * 3
     assert bench.events == []
+
+
+def test_a_bad_document_of_switches_leaves_all_in_force(bench: Bench, api: FakeApi) -> None:
+    """Decision 12, where upstream falls back to its built-in file."""
+    api.put_object(config_map({"faultCode.json": levels_json("RestartNPU"), "SwitchFaultCode.json": "{}"}))
+    assert bench.look() is Level.RESTART_NPU
+    api.put_object(config_map({"faultCode.json": levels_json("SeparateNPU"), "SwitchFaultCode.json": "{"}))
+    assert bench.look() is Level.RESTART_NPU
+    assert len(bench.taken) == 1
+    assert bench.rejected() == 1
+    assert "SwitchFaultCode.json:1: column 2" in bench.events[-1].message
 
 
 def test_deleted_and_recreated(bench: Bench, api: FakeApi) -> None:

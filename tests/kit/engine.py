@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
-from nodeagent.core.files import SHIPPED_TABLES, read_shipped
+from nodeagent.core.files import SHIPPED_SWITCHES, SHIPPED_TABLES, read_shipped
 from nodeagent.core.instant import Instant
 from nodeagent.core.levels import Severity
 from nodeagent.core.model import ChipId, ChipView, Family, Inventory, NodeView, Product
@@ -19,10 +19,15 @@ from nodeagent.core.observation import (
     InventorySeen,
     Observation,
     SourceComplete,
+    SwitchEventSeen,
+    SwitchListSeen,
 )
+from nodeagent.core.switch import SwitchRecord
 from nodeagent.policy.engine import Step, reconfigure, step
 from nodeagent.policy.rules import Configuration, RuleSet
 from nodeagent.policy.state import NodeState
+from nodeagent.policy.switch_document import overlaid_switches, read_switch_section
+from nodeagent.policy.switch_table import SwitchTable
 from nodeagent.policy.table import FaultTable, load_table
 from nodeagent.render.device_info import render_device_info
 from nodeagent.render.reading import parse_device_info
@@ -36,15 +41,23 @@ def shipped_table() -> FaultTable:
     return load_table([read_shipped(name) for name in SHIPPED_TABLES])[0]
 
 
+@cache
+def shipped_switches() -> SwitchTable:
+    """The shipped table of switch faults."""
+    return overlaid_switches(SwitchTable(), read_switch_section(*read_shipped(SHIPPED_SWITCHES)))[0]
+
+
 def at(seconds: float) -> Instant:
     """The moment `seconds` after the epoch of the examples."""
     ms = round(seconds * 1000)
     return Instant(ms, EPOCH_MS + ms)
 
 
-def config_of(table: FaultTable | None = None, rules: RuleSet | None = None) -> Configuration:
-    """A configuration of the shipped table, without rules unless given."""
-    return Configuration(table or shipped_table(), rules or RuleSet(), "test")
+def config_of(
+    table: FaultTable | None = None, rules: RuleSet | None = None, switches: SwitchTable | None = None
+) -> Configuration:
+    """A configuration of the shipped tables, without rules unless given."""
+    return Configuration(table or shipped_table(), rules or RuleSet(), "test", switches=switches or shipped_switches())
 
 
 class Bench:
@@ -60,8 +73,9 @@ class Bench:
         rules: RuleSet | None = None,
         restored: CarriedOver | None = None,
         begin_s: float = -1000,
+        switches: SwitchTable | None = None,
     ) -> None:
-        self.config = config_of(None, rules)
+        self.config = config_of(None, rules, switches)
         self.state = NodeState()
         self.last: Step | None = None
         ids = tuple(ChipId(i, i, i, 0) for i in range(chips))
@@ -144,3 +158,13 @@ def listed(codes: Sequence[int], seconds: float, chip: int = 0) -> ChipCodes:
 def used(physical_ids: set[int] | None, seconds: float) -> ChipsInUse:
     """What pods use."""
     return ChipsInUse(None if physical_ids is None else frozenset(physical_ids), at(seconds))
+
+
+def switch_event(record: SwitchRecord, seconds: float) -> SwitchEventSeen:
+    """An event of a switch."""
+    return SwitchEventSeen(record, at(seconds))
+
+
+def switch_list(seconds: float, *records: SwitchRecord) -> SwitchListSeen:
+    """A complete answer of the LingQu library."""
+    return SwitchListSeen(records, at(seconds))

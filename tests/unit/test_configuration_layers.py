@@ -47,7 +47,8 @@ def level(configuration: Configuration, code: int) -> Level:
 def test_nothing_on_top_is_the_shipped_configuration() -> None:
     found = built(site=False)
     assert found.rules == base().rules
-    assert found.layers == ("fault_codes/chip.yaml", "fault_codes/link.yaml", "fault_codes/rules.yaml")
+    names = ("chip.yaml", "link.yaml", "rules.yaml", "switch.yaml")
+    assert found.layers == tuple(f"fault_codes/{name}" for name in names)
 
 
 def test_a_site_file_holds_table_and_rules() -> None:

@@ -95,7 +95,7 @@ def test_a_nine_digit_code_has_no_bit_fields(capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize(
-    "text", ["zz", "", "-80E01801", "12345678901", "220001001", "12345678", "[0x08520003,na,L2,na]"]
+    "text", ["zz", "", "-80E01801", "12345678901", "220001001", "12345678", "[0x08520003,na,L3,na]"]
 )
 def test_texts_that_are_no_chip_code(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--", text) == 2

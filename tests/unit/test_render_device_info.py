@@ -8,7 +8,18 @@ import pytest
 from contract.data.device_info.cases import SOME_MS, VIEWS, chip, chip_id, fault, node
 
 from nodeagent.core.levels import Level
-from nodeagent.core.model import ChipView, Family, NodeView, Reason, SuperPod, SwitchView, UpgradeType
+from nodeagent.core.model import (
+    ChipView,
+    Family,
+    NodeView,
+    Reason,
+    SuperPod,
+    SwitchFaultView,
+    SwitchView,
+    UpgradeType,
+)
+from nodeagent.core.switch import NO_FAULT_ID, SwitchRecord
+from nodeagent.core.switch_codes import SwitchLevel
 from nodeagent.render.contract import check_device_info
 from nodeagent.render.device_info import (
     fingerprint,
@@ -181,14 +192,23 @@ def test_rack_only_in_1d_and_2d_pods_of_the_950(pod_type: int, shown: bool) -> N
 
 
 def test_switch_part_with_faults() -> None:
-    times = {"b_1_1": {"fault_time": 1, "fault_level": "Separate"}, "a_1_1": {"fault_time": 2, "fault_level": ""}}
-    switch = SwitchView(True, ('{"EventType":1}',), "Separate", "UnHealthy", times)
-    data = render_device_info(node(Family.A3, 1, switch=switch), NOW_S)
+    faults = (switch_fault(9, 2, SwitchLevel.SEPARATE), switch_fault(10, 1, SwitchLevel.NOT_HANDLE))
+    data = render_device_info(node(Family.A3, 1, switch=SwitchView(True, faults, SwitchLevel.SEPARATE)), NOW_S)
     check_device_info(data)
-    assert data["SwitchInfoCfg"] == (
-        '{"FaultCode":["{\\"EventType\\":1}"],"FaultLevel":"Separate","UpdateTime":1760000000,"NodeStatus":"UnHealthy",'
-        '"FaultTimeAndLevelMap":{"a_1_1":{"fault_time":2,"fault_level":""},"b_1_1":{"fault_time":1,"fault_level":"Separate"}}}'
-    )
+    switch = json.loads(data["SwitchInfoCfg"])
+    assert [json.loads(text)["SwitchPortId"] for text in switch["FaultCode"]] == [9, 10], "in order of arrival"
+    assert list(switch["FaultTimeAndLevelMap"]) == [f"{PORT_DOWN}_2_10", f"{PORT_DOWN}_2_9"], "in order of bytes"
+    assert (switch["FaultLevel"], switch["NodeStatus"]) == ("Separate", "UnHealthy")
+
+
+PORT_DOWN = "[0x08520003,na,npu,na]"
+
+
+def switch_fault(
+    port: int, raised_ms: int, level: SwitchLevel = SwitchLevel.SEPARATE, chip: int = 2
+) -> SwitchFaultView:
+    """A port towards an NPU that is down."""
+    return SwitchFaultView(SwitchRecord(0x08520003, NO_FAULT_ID, 1, 5, chip, port, 2, 1, raised_ms), PORT_DOWN, level)
 
 
 def _fingerprint(view: NodeView, update_time_s: int = NOW_S) -> str:
@@ -206,11 +226,10 @@ def test_all_worked_examples_differ_in_their_fingerprint() -> None:
     assert len({_fingerprint(view()) for view in VIEWS.values()}) == len(VIEWS)
 
 
-def test_times_of_faults_and_switch_faults_do_not_count() -> None:
+def test_times_of_faults_do_not_count() -> None:
     def view(time_ms: int) -> NodeView:
-        times = {"k": {"fault_time": time_ms, "fault_level": "Separate"}}
         broken = chip(0, Level.SEPARATE, fault("80E18402", Level.SEPARATE, time_ms))
-        return node(Family.A3, 1, {0: broken}, switch=SwitchView(True, (), "Separate", "UnHealthy", times))
+        return node(Family.A3, 1, {0: broken}, switch=SwitchView(True))
 
     assert _fingerprint(view(1)) == _fingerprint(view(-12345))
 
@@ -219,11 +238,52 @@ def test_times_of_reasons_and_levels_of_switch_faults_count() -> None:
     def with_reason(time_ms: int) -> NodeView:
         return node(Family.A2, 1, {0: chip(0, Level.SEPARATE, reasons=(reason("a1", Level.SEPARATE, time_ms),))})
 
-    def with_switch(level: str) -> NodeView:
-        return node(Family.A3, 1, switch=SwitchView(True, (), "", "", {"k": {"fault_time": 1, "fault_level": level}}))
-
     assert _fingerprint(with_reason(1)) != _fingerprint(with_reason(2))
-    assert _fingerprint(with_switch("")) != _fingerprint(with_switch("Separate"))
+
+
+def test_what_counts_of_switch_faults() -> None:
+    """lingqu-switch-faults 8.4, compared in both directions, and 13.10."""
+
+    def with_switch(*faults: SwitchFaultView, level: SwitchLevel = SwitchLevel.SEPARATE) -> str:
+        return _fingerprint(node(Family.A3, 1, switch=SwitchView(True, faults, level)))
+
+    a, b = switch_fault(1, 5), switch_fault(2, 5)
+    assert with_switch(a, b) == with_switch(b, a), "their order does not"
+    assert with_switch(a, a) != with_switch(a, b), "upstream misses this one"
+    assert with_switch(a, b) != with_switch(a, a)
+    assert with_switch(a) != with_switch(a, a)
+    assert with_switch(a) != with_switch(switch_fault(1, 6)), "a fault that went and came again"
+    assert with_switch(a) != with_switch(replace(a, level=SwitchLevel.NOT_HANDLE)), "the level of one alone"
+    assert with_switch(a) != with_switch(a, level=SwitchLevel.PRE_SEPARATE)
+    assert with_switch() != _fingerprint(node(Family.A3, 1, switch=SwitchView()))
+
+
+def test_of_too_many_faults_the_mildest_and_oldest_of_chips_and_switches_are_cut() -> None:
+    mild, serious = Level.NOT_HANDLE, Level.SEPARATE
+    codes = [fault(f"A{n:07X}", mild, n) for n in range(40)] + [fault(f"B{n:07X}", serious, n) for n in range(40)]
+    switches = [switch_fault(n, n + 1, SwitchLevel.NOT_HANDLE) for n in range(40)]
+    switches += [switch_fault(n, n + 1, SwitchLevel.SEPARATE, chip=3) for n in range(40)]
+    view = node(
+        Family.A3, 1, {0: chip(0, serious, *codes)}, switch=SwitchView(True, tuple(switches), SwitchLevel.SEPARATE)
+    )
+    whole = render_device_info(view, NOW_S)
+    # 40 + 40 mild ones take about 80 * 110 and 40 * 330 bytes; half of that must go.
+    cut = render_bounded(view, NOW_S, size_bytes(whole) - 9000)
+    assert size_bytes(cut.data) <= size_bytes(whole) - 9000 + 200
+    switch = json.loads(cut.data["SwitchInfoCfg"])
+    left = [json.loads(text) for text in switch["FaultCode"]]
+    assert [each["SwitchPortId"] for each in left if each["SwitchChipId"] == 3] == list(range(40)), "no serious one"
+    mild_left = [each["AlarmRaisedTime"] for each in left if each["SwitchChipId"] == 2]
+    chips = json.loads(json.loads(cut.data["DeviceInfoCfg"])["DeviceInfo"]["DeviceList"]["huawei.com/Ascend910-Fault"])
+    times = chips[0]["fault_time_and_level_map"]
+    assert sum(code.startswith("B") for code in times) == 40
+    assert 0 < len(mild_left) < 40
+    assert mild_left == list(range(41 - len(mild_left), 41)), "the newest stay"
+    assert abs(min(mild_left) - min(e["fault_time"] for c, e in times.items() if c.startswith("A"))) <= 1
+    assert (switch["FaultLevel"], switch["NodeStatus"]) == ("Separate", "UnHealthy")
+    assert cut.left_out == 40 - len(mild_left) + 40 - (len(times) - 40)
+    assert f"the {cut.left_out} mildest and oldest codes" in cut.data["Description"]
+    check_device_info(cut.data)
 
 
 def crowded() -> NodeView:

@@ -121,7 +121,7 @@ VIEWS: dict[str, Callable[[], NodeView]] = {
     "A4": _a4,
     "A5": _a5,
     "A6": _separated,
-    "A7": lambda: _a3_node(SwitchView(known=True, node_status="Healthy")),
+    "A7": lambda: _a3_node(SwitchView(known=True)),
     "A8": lambda: _a3_node(SwitchView()),
     "A9": lambda: node(Family.A310P, 4, {2: chip(2, Level.SEPARATE, fault("80E18402", Level.SEPARATE))}),
     "A10": lambda: node(Family.A310, 4),
