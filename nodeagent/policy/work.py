@@ -26,6 +26,7 @@ from nodeagent.core.observation import (
     Observation,
     PortsDown,
     SourceComplete,
+    SwitchFact,
     Unattributed,
 )
 from nodeagent.policy import faults, raises, special
@@ -69,6 +70,8 @@ class Work:
             self._manual_field(observation)
         elif isinstance(observation, Unattributed):
             self._unattributed(observation.logic_id, observation.code, observation.at)
+        elif isinstance(observation, SwitchFact):
+            return  # no policy of switches yet
         else:
             self._chip_fact(observation)
 
