@@ -2,13 +2,14 @@
 
 import logging
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from nodeagent.core.clock import Clock, SystemClock
 from nodeagent.core.errors import ReadBackError
 from nodeagent.core.model import NodeView
-from nodeagent.core.observation import CarriedOver
+from nodeagent.core.observation import CarriedOver, Observation
 from nodeagent.core.settings import Settings
 from nodeagent.core.telemetry import EventSink
 from nodeagent.daemon.build import (
@@ -22,6 +23,7 @@ from nodeagent.daemon.build import (
     link_tool,
     local_target,
     manner,
+    switch_source,
 )
 from nodeagent.daemon.cluster import Cluster, pods_of
 from nodeagent.daemon.core_loop import CoreLoop
@@ -128,6 +130,10 @@ class Daemon:
             manner=manner(settings),
         )
         self._node = self._node_writer(settings)
+        self._switch_reaper = Reaper()
+        self._switches = switch_source(
+            settings, self._switch_reaper, clock, self.core.submit, self._events, self.metrics
+        )
         chips = settings.chips
         self._tool = link_tool(settings)
         self._links = LinkSource(
@@ -135,7 +141,7 @@ class Daemon:
             self._tool,
             clock,
             link_times(settings),
-            self.core.submit,
+            self._take_in,
             self._events,
             self.metrics,
             parse_boards(settings.links.uboe_boards),
@@ -152,7 +158,7 @@ class Daemon:
         )
         self.release = DriverRelease(
             Path(own.state_dir) if own.state_dir else None,
-            (self._source, self._links),
+            (self._source, self._links, self._switches),
             self._still_open,
             SystemClock(),
             self._events,
@@ -178,7 +184,14 @@ class Daemon:
                 self._pods = PodSource(clock, self.core.submit, self.metrics)
                 self._cluster.follow(pods_of(settings.node.name), self._pods)
         self._status = Status(
-            self.core, self._source, self._links, self.publisher, self._supervisor, self.conditions, self.metrics
+            self.core,
+            self._source,
+            self._links,
+            self.publisher,
+            self._supervisor,
+            self.conditions,
+            self.metrics,
+            {"switches": lambda: self._switches.waiting},
         )
         self._socket = SocketApi(Path(own.socket), self.core, clock, self._status.state) if own.socket else None
         if self._socket is not None:
@@ -228,6 +241,7 @@ class Daemon:
             self._supervisor.start(Loop("node_object", self._node.run, self._node.stop))
         self.release.restore()  # before anything opens the library
         self._supervisor.start(Loop("release", self.release.run, self.release.stop))
+        self._supervisor.start(Loop("switches", self._switches.run, self._switches.stop))
         self._supervisor.start(Loop("links", self._links.run, self._links.stop))
         self._supervisor.start(Loop("chips", self._source.run, self._source.stop))
         if self._socket is not None:
@@ -315,9 +329,14 @@ class Daemon:
 
     def _still_open(self) -> list[str]:
         """Processes that were told to end and may still hold the library or a device file."""
-        hosts = [*self._reaper.pids(), *self._gateway_reaper.pids()]
+        hosts = [*self._reaper.pids(), *self._gateway_reaper.pids(), *self._switch_reaper.pids()]
         tools = [] if self._tool is None else self._tool.pids()
         return [f"driver host with pid {pid}" for pid in hosts] + [f"hccn_tool with pid {pid}" for pid in tools]
+
+    def _take_in(self, observations: Sequence[Observation]) -> None:
+        """From the chips and links; the switches look on, and speak later than the inventory that they see here."""
+        self.core.submit(observations)
+        self._switches.observe(observations)
 
     def _name_of(self, code: int) -> str:
         record = self.core.config.table.lookup(code)

@@ -1,8 +1,9 @@
 """How the running daemon stands: the snapshot behind /healthz and /readyz, metrics of the moment, all chips."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from nodeagent import __version__
@@ -33,7 +34,10 @@ class Pages:
 
 
 class Status:
-    """Looks at the parts of a daemon, from any thread, and changes nothing but metrics."""
+    """Looks at the parts of a daemon, from any thread, and changes nothing but metrics.
+
+    queues: those that not every daemon has; name and number of what waits.
+    """
 
     def __init__(
         self,
@@ -44,6 +48,7 @@ class Status:
         supervisor: Supervisor,
         conditions: Conditions,
         metrics: Registry,
+        queues: Mapping[str, Callable[[], int]] = MappingProxyType({}),
     ) -> None:
         self._core = core
         self._chips = chips
@@ -55,6 +60,7 @@ class Status:
             "core": lambda: core.waiting,
             "chips": lambda: chips.waiting,
             "links": lambda: links.waiting,
+            **queues,
         }
         self._meter = ProcessMeter(metrics)
         self._measuring = threading.Lock()

@@ -6,6 +6,7 @@ shut since it last looked.
 """
 
 import threading
+from collections.abc import Callable
 from typing import Protocol
 
 from nodeagent.core.errors import HostError
@@ -26,9 +27,26 @@ class Gate:
         self._shut = False
         self._times_shut = 0
         self._entered: list[Session] = []
+        self._times_followed = 0
+        self._holding = False
 
-    def look(self) -> tuple[bool, int]:
-        """Whether it is shut, and how often it was: a loop that knew another number has sessions to end."""
+    def follow(self, let_go: Callable[[], None], resume: Callable[[], None]) -> None:
+        """What the loop does before it takes anything in. let_go: end its sessions, as the gate was shut since the
+        last time, be it open again by now. resume: the gate is open again, and the loop had let go."""
+        shut, times = self._look()
+        if times != self._times_followed:
+            let_go()
+            self._holding, self._times_followed = True, times
+        if self._holding and not shut:
+            self._holding = False
+            resume()
+
+    @property
+    def held(self) -> bool:
+        """The gate is shut and the loop has let go."""
+        return self._look() == (True, self._times_followed)
+
+    def _look(self) -> tuple[bool, int]:
         with self._lock:
             return self._shut, self._times_shut
 
@@ -60,3 +78,7 @@ class Gate:
         with self._lock:
             if session in self._entered:
                 self._entered.remove(session)
+
+    def look(self) -> tuple[bool, int]:
+        """Whether it is shut, and how often it was: a loop that knew another number has sessions to end."""
+        return self._look()
