@@ -102,6 +102,8 @@ def _add_switches(commands: "argparse._SubParsersAction[argparse.ArgumentParser]
         "switch",
         help="faults of the L1 switch chips of an A3 node",
         description="Do things to the L1 switch chips of a served A3 node, for programs that use liblingqu-dcmi.so.",
+        epilog=f"example:\n  {SWITCH_ACTIONS[0].example}\n",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     inner = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for action in SWITCH_ACTIONS:

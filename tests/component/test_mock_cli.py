@@ -263,3 +263,36 @@ def test_the_child_ends_with_its_parent(tmp_path):
         parent.kill()
     while socket.exists():
         pass  # pytest's time limit ends a test that waits in vain
+
+
+def test_switches_of_an_a3(run):
+    with MockServer.start("a3") as other:
+        place = ("--chip", "2", "--port", "11", "--code", "[0x08520003,na,npu,na]")
+        code, said, _ = run("switch", "raise", *place, socket=other.socket)
+        assert (code, said) == (0, "event 1: [0x08520003,na,npu,na] on switch 2 port 11, nobody is subscribed\n")
+        client = AbiClient(library_dir() / "liblingqu-dcmi.so", other.environment())
+        assert (client.call("lq_dcmi_init").rc, client.subscribe_switches()) == (0, 0)
+        said = run("switch", "raise", "--chip", "0", "--code", "0x00f103b0,155907", socket=other.socket)[1]
+        assert f"[0x00f103b0,155907,na,na] on switch 0, callback in process {client.process.pid} at" in said
+        shown = run("state", socket=other.socket)[1].splitlines()
+        assert "switch fault: [0x08520003,na,npu,na] on switch 2 port 11" in shown
+        assert "switch fault: [0x00f103b0,155907,na,na] on switch 0" in shown
+        assert run("switch", "clear", *place, socket=other.socket)[0] == 0
+        assert [
+            e["chip"] for e in json.loads(run("state", "--output", "json", socket=other.socket)[1])["switch_faults"]
+        ] == [0]
+        client.close()
+
+
+@pytest.mark.parametrize("code", ["08520003", "0x8520003,na,npu", "0x08520003,na,gpu", "0x08520003,4294967296", ""])
+def test_a_switch_code_that_is_none_is_refused(run, code):
+    with MockServer.start("a3") as other:
+        exit_code, _, error = run("switch", "raise", "--chip", "0", "--code", code, socket=other.socket)
+    assert exit_code == 1
+    assert "code: a " in error
+
+
+def test_a_node_without_switches_refuses(run):
+    exit_code, _, error = run("switch", "storm")
+    assert exit_code == 1
+    assert "this node has no switches" in error

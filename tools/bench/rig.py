@@ -81,6 +81,7 @@ def running(folder: Path, node: str = "a2", **settings: str) -> Iterator[Running
         every = {
             "driver.library": str(library_dir() / "libdcmi.so"),
             "driver.trust_library": "true",
+            "switches.library": str(library_dir() / "liblingqu-dcmi.so"),
             "mock.socket": server.socket,
             "publish.target": "directory",
             "publish.directory": str(folder),
