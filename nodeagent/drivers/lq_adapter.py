@@ -14,9 +14,9 @@ from nodeagent.drivers.library import foreign_reason
 
 QUERY = "lq_dcmi_get_fault_info"
 MAX_CHIP, MAX_PORT, WHOLE_CHIP, MAX_ASSERTION = 6, 47, 0xFFFF, 2
-"""What a record may hold; more is a torn one, read while the library wrote it (16.7)."""
+"""What a record should hold; more may be a torn one, read while the library wrote it (16.7)."""
 TORN_TRIES = 3
-"""Queries until a torn record is believed to be nonsense: the library writes for microseconds."""
+"""Queries until such a record is believed to be what the library means: it writes for microseconds."""
 _SPARE = 128
 _BATCH = 64
 
@@ -71,11 +71,12 @@ class LqAdapter:
 
     def faults(self, room: int) -> list[list[int]]:
         """At most `room` faults that are present, each as [alarm id, fault id, peer device, peer id, chip, port,
-        severity, assertion, raised]. As many as `room` may be a list that was cut.
+        severity, assertion, raised]. As many as `room` may be a list that was cut. A list with records out of range is
+        read again; what comes the third time is passed on.
 
-        Raises AnswerDamaged for a count that is negative or above `room` (D7), and for records out of range.
+        Raises AnswerDamaged for a count that is negative or above `room` (D7).
         """
-        nonsense = ""
+        records: list[list[int]] = []
         for _ in range(TORN_TRIES):
             count, listed = ffi.new("unsigned int *"), ffi.new("struct LqDcmiEvent[]", room + _SPARE)
             check(QUERY, lib.na_lq_faults(room, count, listed))
@@ -84,10 +85,9 @@ class LqAdapter:
                 signed = n - 2**32 if n >= 2**31 else n
                 raise AnswerDamaged(QUERY, f"a count of {signed} faults, outside 0..{room}")
             records = [_plain(listed[i]) for i in range(n)]
-            nonsense = next((text for text in map(_out_of_range, records) if text), "")
-            if not nonsense:
-                return records
-        raise AnswerDamaged(QUERY, nonsense)
+            if all(_in_range(record) for record in records):
+                break
+        return records
 
 
 def _plain(event: Any) -> list[int]:
@@ -104,10 +104,6 @@ def _plain(event: Any) -> list[int]:
     ]
 
 
-def _out_of_range(record: list[int]) -> str:
+def _in_range(record: list[int]) -> bool:
     chip, port, assertion = record[4], record[5], record[7]
-    if chip > MAX_CHIP:
-        return f"a fault of switch chip {chip}, outside 0..{MAX_CHIP}"
-    if port > MAX_PORT and port != WHOLE_CHIP:
-        return f"a fault of port {port}, outside 0..{MAX_PORT}"
-    return f"a fault with assertion {assertion}, outside 0..{MAX_ASSERTION}" if assertion > MAX_ASSERTION else ""
+    return chip <= MAX_CHIP and (port <= MAX_PORT or port == WHOLE_CHIP) and assertion <= MAX_ASSERTION

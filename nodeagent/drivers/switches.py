@@ -17,8 +17,6 @@ FIRST_ROOM = 128
 """Records that are asked for at first, as upstream does (lingqu-switch-faults 3.2)."""
 MAX_ROOM = 1024
 """Records that are asked for at last; the library's own list is not much larger (native-abi 16.6, decision 9)."""
-_MILLISECONDS_FROM = 10**12
-"""A raised time below this is in seconds (native-abi 21)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +121,8 @@ class HostedSwitches:
 
 
 def record_of(plain: Any) -> SwitchRecord:
-    """A record from the adapter's numbers. A raised time that can only be seconds becomes milliseconds."""
-    numbers = [int(n) for n in plain[:9]]
-    if 0 < numbers[8] < _MILLISECONDS_FROM:
-        numbers[8] *= 1000
-    return SwitchRecord(*numbers)
+    """A record from the adapter's numbers, as the library gave them."""
+    return SwitchRecord(*(int(n) for n in plain[:9]))
 
 
 def judge_faults(listed: list[list[int]]) -> tuple[SwitchRecord, ...]:

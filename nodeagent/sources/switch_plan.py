@@ -73,7 +73,7 @@ class SwitchPlan:
         self._query_due_ms = 0
         self._query_failures = 0
         self._hold_query_ms = 0
-        self._last_event_ms = -1
+        self._last_event_ms = -2
         self._wanted_meanwhile = False
         self.subscribed = False
 
@@ -187,22 +187,22 @@ class SwitchPlan:
         self._query_due_ms = max(now.mono_ms, self._hold_query_ms)
 
     def on_events(self, events: Iterable[tuple[SwitchRecord, Instant]], now: Instant) -> list[SwitchFact]:
-        """Events in the order of their callbacks, each with its moment. One that says nothing makes a query due."""
+        """Events in the order of their callbacks, each with its moment. One of no known kind makes a query due."""
         found: list[SwitchFact] = []
         for record, at in events:
             self._last_event_ms = max(self._last_event_ms, at.mono_ms)
-            if record.assertion in (RECOVERY, OCCURRENCE, NOTICE):
-                found.append(SwitchEventSeen(record, at))
-            else:
+            found.append(SwitchEventSeen(record, at))
+            if record.assertion not in (RECOVERY, OCCURRENCE, NOTICE):
                 self.query_soon(now)
         return found
 
     def on_faults(self, records: tuple[SwitchRecord, ...], asked: Instant, now: Instant) -> list[SwitchFact]:
-        """A query succeeded. asked: the moment before it began."""
+        """A query succeeded. asked: the moment before it began; the list gets the millisecond before that, so that an
+        event of the same millisecond, which may have come after the library answered, outranks it."""
         self._query_failures = 0
         self._hold_query_ms = now.mono_ms
         self._query_due_ms = now.mono_ms + (0 if self._wanted_meanwhile else self._period_ms())
-        return [*self._say_silent("", now), SwitchListSeen(records, asked)]
+        return [*self._say_silent("", now), SwitchListSeen(records, asked.plus_ms(-1))]
 
     def on_query_failed(self, why: str, now: Instant, *, no_answer: bool) -> list[SwitchFact]:
         """The list stays as it is (3.3), and is asked for again after a pause.
@@ -219,8 +219,8 @@ class SwitchPlan:
     # -- inside -------------------------------------------------------------------
 
     def _next_query_ms(self) -> int:
-        """Later than every event so far by their millisecond, so that no event of before looks like one of after."""
-        return max(self._query_due_ms, self._last_event_ms + 1)
+        """So late that the list is younger than every event so far, whoever wins in the same millisecond."""
+        return max(self._query_due_ms, self._last_event_ms + 2)
 
     def _period_ms(self) -> int:
         return int((self._times.poll_s if self.polling else self._times.query_s) * 1000)

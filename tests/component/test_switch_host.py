@@ -176,14 +176,6 @@ class TestHost:
             )
             assert made.faults() == (B3_RECORD, news[1].events[0].record)
 
-    def test_a_time_that_can_only_be_seconds_becomes_milliseconds(
-        self, host: tuple[HostedSwitches, MockServer, list[SwitchNews]]
-    ) -> None:
-        made, server, _ = host
-        with server.control() as control:
-            control.raise_switch_fault(**{**B3, "time_ms": 1759999990})
-        assert made.faults()[0].raised_ms == 1759999990000
-
     def test_a_full_list_is_asked_for_again(self, host: tuple[HostedSwitches, MockServer, list[SwitchNews]]) -> None:
         made, server, _ = host
         with server.control() as control:
@@ -220,15 +212,17 @@ class TestHost:
                 made.faults()
 
     @pytest.mark.parametrize("place", [{"chip": 7}, {"chip": 2, "port": 48}])
-    def test_a_torn_record_makes_the_answer_none(
+    def test_a_record_out_of_range_is_asked_for_three_times_and_then_passed_on(
         self, host: tuple[HostedSwitches, MockServer, list[SwitchNews]], place: dict[str, int]
     ) -> None:
-        """native-abi 16.7: the list is read while the library writes it."""
+        """native-abi 16.7: a torn record; but it may as well be a machine that we do not know."""
         made, server, _ = host
         with server.control() as control:
+            control.log_calls(True)
             control.raise_switch_fault(code="0x08520003,na", **place)  # type: ignore[arg-type]
-        with pytest.raises(AnswerDamaged, match="outside"):
-            made.faults()
+            (record,) = made.faults()
+            assert {"chip": record.chip_id, "port": record.port_id}.items() >= place.items()
+            assert len(control.calls(function=QUERY)) == 3
 
     def test_a_hang_and_a_crash_cost_the_host(self, host: tuple[HostedSwitches, MockServer, list[SwitchNews]]) -> None:
         made, server, news = host
