@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nodeagent.core.instant import Instant
@@ -303,6 +303,9 @@ STEPS = st.lists(
 
 
 @given(STEPS)
+@example(
+    [("query_soon",), ("ask",), ("read",), ("change", 0, False)]
+)  # in the millisecond of the question, yet after it
 def test_whatever_the_order_of_events_queries_and_losses_the_end_is_the_truth(steps: list[tuple[object, ...]]) -> None:
     """Events overtake answers and the reverse; some are lost. Remedy of lingqu-switch-faults 3.2, watch-out 2 and 3."""
     library = Library()
