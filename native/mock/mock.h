@@ -1,6 +1,6 @@
 /*
- * Internal interface of the mock libdcmi. The library holds no hardware state: every ABI function sends its
- * arguments to the mock node server and copies the answer into the caller's buffers (docs/mock.md).
+ * Internal interface of the mock libraries, libdcmi and liblingqu-dcmi. They hold no hardware state: every ABI
+ * function sends its arguments to the mock node server and copies the answer into the caller's buffers (docs/mock.md).
  *
  * Only the ABI symbols are exported; everything else is hidden by -fvisibility=hidden.
  */

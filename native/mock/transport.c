@@ -37,7 +37,7 @@ static void complain(const char *problem, const char *detail)
 
     if (__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
         return; /* a client that retries for minutes shall not fill its log */
-    fprintf(stderr, "mock libdcmi: %s%s: start `nodeagent mock serve` and export NODEAGENT_MOCK_SOCKET\n", problem,
+    fprintf(stderr, "mock driver library: %s%s: start `nodeagent mock serve` and export NODEAGENT_MOCK_SOCKET\n", problem,
         detail);
 }
 

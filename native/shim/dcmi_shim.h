@@ -12,9 +12,7 @@
 #include <stdint.h>
 
 #include "na_dcmi.h"
-
-#define NA_NO_SYMBOL (-99998)
-#define NA_NOT_LOADED (-99999)
+#include "shim_codes.h"
 
 #include "dcmi_calls.h"
 

@@ -1,2 +1,2 @@
 #include "dcmi_shim.h"
-#include "na_lingqu.h"
+#include "lq_shim.h"

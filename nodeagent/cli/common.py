@@ -72,7 +72,8 @@ def pretended(settings: Settings) -> Iterator[Settings]:
     Raises ScenarioError for a bad node description, MockError when the node does not start.
     """
     driver = replace(settings.driver, library=str(library_dir() / "libdcmi.so"), trust_library=True)
-    settings = replace(settings, driver=driver)
+    switches = replace(settings.switches, library=str(library_dir() / "liblingqu-dcmi.so"))
+    settings = replace(settings, driver=driver, switches=switches)
     if settings.mock.socket:
         yield settings
         return

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from nodeagent.core.errors import MockError
-from nodeagent.mock.actions import ACTIONS, Action, Param
-from nodeagent.mock.client import MockControl, MockUnreachable, injected
+from nodeagent.mock.action import Action, Param
+from nodeagent.mock.actions import ACTIONS
+from nodeagent.mock.client import Injected, MockControl, MockUnreachable, injected
 from nodeagent.mock.kinds import FLAG, SEVERITY, UP_DOWN
 from nodeagent.mock.launch import SOCKET_VARIABLE, library_dir
 from nodeagent.mock.spec import NodeSpec
+from nodeagent.mock.switch_actions import GROUP, SWITCH_ACTIONS
 
 EXIT_OK, EXIT_REFUSED, EXIT_UNREACHABLE = 0, 1, 2
 
@@ -40,7 +42,9 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_serving(commands)
     for action in ACTIONS.values():
-        _add_action(commands, action)
+        if not action.name.startswith(GROUP):
+            _add_action(commands, action, action.name)
+    _add_switches(commands)
     _add_reports(commands)
 
 
@@ -93,8 +97,21 @@ def _add_serving(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     play.add_argument("file", metavar="FILE", help="YAML file with a timeline")
 
 
-def _add_action(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", action: Action) -> None:
-    parser = _command(commands, action.name, action.help, action.example, _act)
+def _add_switches(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    top = commands.add_parser(
+        "switch",
+        help="faults of the L1 switch chips of an A3 node",
+        description="Do things to the L1 switch chips of a served A3 node, for programs that use liblingqu-dcmi.so.",
+        epilog=f"example:\n  {SWITCH_ACTIONS[0].example}\n",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    inner = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for action in SWITCH_ACTIONS:
+        _add_action(inner, action, action.name.removeprefix(GROUP))
+
+
+def _add_action(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", action: Action, name: str) -> None:
+    parser = _command(commands, name, action.help, action.example, _act)
     parser.set_defaults(action=action)
     for param in action.params:
         _add_parameter(parser, param)
@@ -167,7 +184,7 @@ def _act(args: argparse.Namespace) -> int:
 
 def _report(answer: dict[str, Any]) -> None:
     for event in injected(answer):
-        head = f"event {event.token}: {event.code} on chip {event.chip}"
+        head = f"event {event.token}: {event.code} on {_place_of(event)}"
         if not event.callbacks and not event.missing:
             print(f"{head}, nobody is subscribed")
         for callback in event.callbacks:
@@ -177,6 +194,12 @@ def _report(answer: dict[str, Any]) -> None:
             print(f"{head}, {event.missing} subscribers have not taken it yet")
     if "storm_events" in answer:
         print(f"storm of {answer['storm_events']} events begun; `nodeagent mock state` tells how far it is")
+
+
+def _place_of(event: Injected) -> str:
+    if not event.code.startswith("["):
+        return f"chip {event.chip}"
+    return f"switch {event.chip}" + ("" if event.port is None else f" port {event.port}")
 
 
 def _play(args: argparse.Namespace) -> int:
@@ -205,12 +228,15 @@ def _state(args: argparse.Namespace) -> int:
             cells += [health, chip["link"], chip["gateway"], chip["boot_status"], " ".join(chip["codes"]) or "-"]
             rows.append(tuple(str(cell) for cell in cells))
         _print_table(rows)
+        for fault in state["switch_faults"]:
+            where = f"switch {fault['chip']}" + ("" if fault["port"] is None else f" port {fault['port']}")
+            print(f"switch fault: {fault['code']} on {where}")
         for rule in state["rules"]:
             where = "any chip" if rule["chip"] is None else f"chip {rule['chip']}"
             print(f"rule: {rule['kind']} {rule['function']} on {where}, value {rule['value']}, times {rule['times']}")
         for storm in state["storms"]:
             print(f"storm: {storm['sent']} of {storm['total']} events sent")
-        for entry in state["subscribers"]:
+        for entry in state["subscribers"] + state["switch_rings"]:
             print(
                 f"subscriber: process {entry['pid']}, {entry['delivered']} delivered, {entry['dropped']} dropped, "
                 f"{entry['waiting']} waiting, delay mean {entry['delay_mean_ms']:.3f} ms, "

@@ -44,7 +44,7 @@ class DriverSettings:
 
     library: str = setting("", "Path of libdcmi.so. Empty: LD_LIBRARY_PATH, then the loader's cache.")
     trust_library: bool = setting(
-        False, "Load `library` although others than root could have written it. For dry runs and tests only."
+        False, "Load a library although others than root could have written it. For dry runs and tests only."
     )
     generation: str = setting(
         "auto", "API generation: v1 (before Ascend 950), v2 (950), or try v1 first.", choices=("auto", "v1", "v2")
@@ -104,6 +104,20 @@ class LinkSettings:
     )
     uboe_boards: str = setting(
         "0x23,0x25,0x27", "Main boards of the 950 that have UBoE ports: hexadecimal numbers with commas between them."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchSettings:
+    """The L1 switches of an A3 node: the LingQu library. Other products never use it."""
+
+    enabled: bool = setting(True, "Watch the switches of an A3 node; without it their state is published as not known.")
+    library: str = setting("", "Path of liblingqu-dcmi.so. Empty: LD_LIBRARY_PATH, then the loader's cache.")
+    query_period_s: float = setting(
+        300.0, "List of all switch faults: repairs lost messages in both directions.", unit="s", low=1, high=300
+    )
+    poll_period_s: float = setting(
+        5.0, "The same while switch events cannot be subscribed.", unit="s", low=0.5, high=300
     )
 
 
@@ -287,6 +301,7 @@ class Settings:
     driver: DriverSettings = DriverSettings()
     chips: ChipSettings = ChipSettings()
     links: LinkSettings = LinkSettings()
+    switches: SwitchSettings = SwitchSettings()
     faults: FaultSettings = FaultSettings()
     publish: PublishSettings = PublishSettings()
     cluster: ClusterSettings = ClusterSettings()

@@ -60,6 +60,7 @@ class Daemon:
             start(Loop("node_object", publishing.node.run, publishing.node.stop))
         driving.release.restore()  # before anything opens the library
         start(Loop("release", driving.release.run, driving.release.stop))
+        start(Loop("switches", driving.switches.run, driving.switches.stop))
         start(Loop("links", driving.links.run, driving.links.stop))
         start(Loop("chips", driving.chips.run, driving.chips.stop))
         if asking.socket is not None:

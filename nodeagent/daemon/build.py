@@ -2,18 +2,21 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nodeagent.core.clock import Clock
 from nodeagent.core.errors import SettingsError, TableError
 from nodeagent.core.files import read_text
+from nodeagent.core.observation import Observation
 from nodeagent.core.settings import Settings
-from nodeagent.core.telemetry import Metrics
+from nodeagent.core.telemetry import EventSink, Metrics
 from nodeagent.drivers.chips import ChipDriver, Connect, DcmiSettings, DriverNews, HostedChips
 from nodeagent.drivers.gateway import ConnectGateway, HostedGateway
 from nodeagent.drivers.hccn import HccnTool, tool_path
 from nodeagent.drivers.host import Reaper
+from nodeagent.drivers.switches import HostedSwitches, LingquSettings
 from nodeagent.policy.configuration import build_configuration
 from nodeagent.policy.rules import Configuration
 from nodeagent.policy.table import Document
@@ -25,6 +28,8 @@ from nodeagent.publish.targets import Target
 from nodeagent.sources.config_documents import shipped
 from nodeagent.sources.configuration import ConfigPlaces
 from nodeagent.sources.link_plan import LinkTimes
+from nodeagent.sources.switch_plan import SwitchTimes
+from nodeagent.sources.switches import SwitchSource
 
 if TYPE_CHECKING:
     from nodeagent.daemon.http_api import HttpApi
@@ -53,8 +58,12 @@ def dcmi_settings(settings: Settings) -> DcmiSettings:
         generation=driver.generation,
         call_deadline_s=driver.call_deadline_s,
         init_deadline_s=driver.init_deadline_s,
-        environment={"NODEAGENT_MOCK_SOCKET": settings.mock.socket} if settings.mock.socket else {},
+        environment=_mock_environment(settings),
     )
+
+
+def _mock_environment(settings: Settings) -> dict[str, str]:
+    return {"NODEAGENT_MOCK_SOCKET": settings.mock.socket} if settings.mock.socket else {}
 
 
 def connect_dcmi(settings: Settings, reaper: Reaper) -> Connect:
@@ -86,6 +95,27 @@ def link_times(settings: Settings) -> LinkTimes:
     """Periods of gateway samples and questions to hccn_tool."""
     links = settings.links
     return LinkTimes(links.gateway_period_s, links.query_period_s, links.down_query_period_s)
+
+
+def switch_source(
+    settings: Settings,
+    reaper: Reaper,
+    clock: Clock,
+    emit: Callable[[Sequence[Observation]], None],
+    events: EventSink,
+    metrics: Metrics,
+) -> SwitchSource:
+    """The source of switch faults; it sleeps until it sees that the node is an A3."""
+    driver, own = settings.driver, settings.switches
+    library = LingquSettings(
+        library=own.library,
+        trust=driver.trust_library,
+        call_deadline_s=driver.call_deadline_s,
+        init_deadline_s=driver.init_deadline_s,
+        environment=_mock_environment(settings),
+    )
+    connect = (lambda on_news: HostedSwitches(library, reaper, on_news)) if own.enabled else None
+    return SwitchSource(connect, clock, SwitchTimes(own.query_period_s, own.poll_period_s), emit, events, metrics)
 
 
 def local_target(settings: Settings) -> Target | None:

@@ -128,6 +128,11 @@ DECLARED: dict[str, Declaration] = {
     "switch_odd_records_total": Declaration(_C, "Records of switches with numbers or times out of range."),
     "switches_known": Declaration(_G, "1 while something is known of the LingQu switches of the node."),
     "switches_silent": Declaration(_G, "1 while queries of the LingQu library fail."),
+    "switch_events_total": Declaration(_C, "Events taken from the switch library."),
+    "switch_queries_total": Declaration(_C, "Queries of switch faults by kind of answer.", ("result",)),
+    "switch_ring_dropped_total": Declaration(_C, "Switch events lost because the ring was full."),
+    "switch_sessions_lost_total": Declaration(_C, "Driver hosts of the switch library that hung or ended."),
+    "switch_subscribed": Declaration(_G, "1 while switch events are subscribed."),
     "watch_restarts_total": Declaration(
         _C, "Watches begun anew: ended by the server, broken, gone (410), refused, no_answer.", ("object", "why")
     ),

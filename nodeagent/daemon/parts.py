@@ -4,11 +4,13 @@ One builder for each side, in the order in which one needs another: the ground, 
 A builder reads settings and makes objects: no thread is started, nothing is asked, no file is written.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nodeagent.core.clock import Clock, SystemClock
+from nodeagent.core.observation import Observation
 from nodeagent.core.settings import Settings
 from nodeagent.core.telemetry import EventSink
 from nodeagent.daemon.build import (
@@ -22,6 +24,7 @@ from nodeagent.daemon.build import (
     link_tool,
     local_target,
     manner,
+    switch_source,
 )
 from nodeagent.daemon.cluster import Cluster, pods_of
 from nodeagent.daemon.core_loop import CoreLoop
@@ -51,6 +54,7 @@ from nodeagent.sources.link_plan import parse_boards
 from nodeagent.sources.links import LinkSource
 from nodeagent.sources.plan import ChipTimes
 from nodeagent.sources.pods import PodSource
+from nodeagent.sources.switches import SwitchSource
 
 if TYPE_CHECKING:
     from nodeagent.daemon.http_api import HttpApi
@@ -104,6 +108,7 @@ class Driving:
 
     chips: ChipSource
     links: LinkSource
+    switches: SwitchSource
     release: DriverRelease
 
 
@@ -195,16 +200,24 @@ def publishing_of(ground: Ground) -> Publishing:
 
 
 def driving_of(ground: Ground, publishing: Publishing) -> Driving:
-    """Both sources, and the release of the driver from them."""
+    """The sources of the hardware, and the release of the driver from them."""
     settings, events, metrics = ground.settings, ground.events, ground.metrics
-    reaper, gateway_reaper = Reaper(), Reaper()
+    reaper, gateway_reaper, switch_reaper = Reaper(), Reaper(), Reaper()
+    submit = publishing.core.submit
+    switches = switch_source(settings, switch_reaper, ground.clock, submit, events, metrics)
+
+    def take_in(observations: Sequence[Observation]) -> None:
+        """From chips and links; the switches look on, and speak later than the inventory that they see here."""
+        submit(observations)
+        switches.observe(observations)
+
     tool, node = link_tool(settings), publishing.node
     links = LinkSource(
         connect_gateway(settings, gateway_reaper),
         tool,
         ground.clock,
         link_times(settings),
-        publishing.core.submit,
+        take_in,
         events,
         metrics,
         parse_boards(settings.links.uboe_boards),
@@ -222,12 +235,13 @@ def driving_of(ground: Ground, publishing: Publishing) -> Driving:
 
     def still_open() -> list[str]:
         """Processes that were told to end and may still hold the library or a device file."""
-        hosts = [*reaper.pids(), *gateway_reaper.pids()]
+        hosts = [*reaper.pids(), *gateway_reaper.pids(), *switch_reaper.pids()]
         tools = [] if tool is None else tool.pids()
         return [f"driver host with pid {pid}" for pid in hosts] + [f"hccn_tool with pid {pid}" for pid in tools]
 
-    release = DriverRelease(ground.state_dir, (chips, links), still_open, SystemClock(), events, metrics)
-    return Driving(chips, links, release)
+    sources = (chips, links, switches)
+    release = DriverRelease(ground.state_dir, sources, still_open, SystemClock(), events, metrics)
+    return Driving(chips, links, switches, release)
 
 
 def following_of(ground: Ground, publishing: Publishing) -> Following:
@@ -281,7 +295,10 @@ def asking_of(ground: Ground, publishing: Publishing, driving: Driving, followin
         ground.supervisor,
         ground.conditions,
         ground.metrics,
-        {} if ground.cluster is None else ground.cluster.queues(),
+        {
+            "switches": lambda: driving.switches.waiting,
+            **({} if ground.cluster is None else ground.cluster.queues()),
+        },
     )
     place, socket = settings.daemon.socket, None
     if place:

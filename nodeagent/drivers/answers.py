@@ -1,4 +1,4 @@
-"""Return codes of DCMI: name, meaning, and what kind of answer each is (native-abi 3.1).
+"""Return codes of the libraries: name, meaning, and what kind of answer each is (native-abi 3.1, 3.2).
 
 The kind decides: only FAILED says something about the hardware, and even that is "unknown", never a fault
 (lesson 7). `check` is the only place that turns a code into an error.
@@ -28,7 +28,7 @@ class AnswerKind(Enum):
 
 
 class ReturnCode(NamedTuple):
-    """One row of the table: the vendor's name, its meaning in our words, its kind."""
+    """One row of a table: the vendor's name ("" = not known), its meaning in our words, its kind."""
 
     name: str
     meaning: str
@@ -62,6 +62,27 @@ RETURN_CODES: dict[int, ReturnCode] = {
     NOT_LOADED: ReturnCode("NOT_LOADED", "the library could not be loaded", _K.FAILED),
     RAW_NOT_SUPPORTED: ReturnCode("NOT_SUPPORT", "not supported by this device", _K.NOT_SUPPORTED),
 }
+LQ_RETURN_CODES: dict[int, ReturnCode] = {
+    -8001: ReturnCode("", "an argument is wrong", _K.FAILED),
+    -8002: ReturnCode("", "its log file could not be created", _K.FAILED),
+    -8003: ReturnCode("", "out of memory", _K.FAILED),
+    -8004: ReturnCode("", "the device node /dev/lqdcmi_pcidev could not be opened", _K.NOT_SUPPORTED),
+    -8005: ReturnCode("", "the kernel refused the request", _K.FAILED),
+    -8006: ReturnCode("", "a lock could not be created", _K.FAILED),
+    -8007: ReturnCode("", "its thread could not be created", _K.FAILED),
+    -8008: ReturnCode("", "library and kernel driver have different versions", _K.WRONG_PRODUCT),
+    -8009: ReturnCode("", "it is not initialised", _K.FAILED),
+    -8010: ReturnCode("", "too many processes use the switches", _K.BUSY),
+    -8011: ReturnCode("", "memory could not be mapped", _K.FAILED),
+    -8012: ReturnCode("", "memory could not be set", _K.FAILED),
+    -8013: ReturnCode("", "memory could not be copied", _K.FAILED),
+    -8014: ReturnCode("", "too many subscriptions", _K.BUSY),
+    -8015: ReturnCode("", "the filter names something unknown", _K.FAILED),
+    -8016: ReturnCode("", "there is no such subscription", _K.FAILED),
+    -8017: ReturnCode("", "it was initialised twice", _K.FAILED),
+    NO_SYMBOL: RETURN_CODES[NO_SYMBOL],
+}
+"""Codes of the switch library: the numbers of DCMI, but other meanings, and no names (3.2)."""
 _UNKNOWN = ReturnCode("UNKNOWN", "unknown return code", AnswerKind.FAILED)
 
 
@@ -72,8 +93,10 @@ class AnswerError(DriverError):
     """
 
     def __init__(self, function: str, rc: int) -> None:
-        row = RETURN_CODES.get(rc, _UNKNOWN)
-        super().__init__(f"{function} returned {rc} ({row.name}): {row.meaning}", hint_for(row.kind))
+        table = LQ_RETURN_CODES if function.startswith("lq_") else RETURN_CODES
+        row = table.get(rc, _UNKNOWN)
+        name = f" ({row.name})" if row.name else ""
+        super().__init__(f"{function} returned {rc}{name}: {row.meaning}", hint_for(row.kind))
         self.function = function
         self.rc = rc
         self.kind = row.kind

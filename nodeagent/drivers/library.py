@@ -9,6 +9,7 @@ from pathlib import Path
 from nodeagent.core.errors import LibraryError
 
 DCMI_FILE_NAME = "libdcmi.so"
+LINGQU_FILE_NAME = "liblingqu-dcmi.so"
 _MAX_PATH = 1024
 _MAX_DEPTH = 20
 _ELF_HEAD = 20
@@ -17,14 +18,15 @@ _LDCONFIG = "/sbin/ldconfig"
 _LDCONFIG_DEADLINE_S = 10
 _HINT = (
     "mount the driver directory /usr/local/Ascend/driver, set LD_LIBRARY_PATH to its lib64 folders,"
-    " or name the file in driver.library"
+    " or name the file in {setting}"
 )
 
 
-def find_library(file_name: str, environ: Mapping[str, str]) -> str:
+def find_library(file_name: str, environ: Mapping[str, str], *, setting: str = "driver.library") -> str:
     """Absolute path of the library: first LD_LIBRARY_PATH, then the loader's cache.
 
-    Each candidate must pass `check_ownership`. Raises LibraryError with the reasons of both stages.
+    Each candidate must pass `check_ownership`. setting: where people can name a path instead. Raises LibraryError with
+    the reasons of both stages.
     """
     reasons = []
     for stage in (_from_environment, _from_cache):
@@ -32,13 +34,13 @@ def find_library(file_name: str, environ: Mapping[str, str]) -> str:
             return stage(file_name, environ)
         except LibraryError as error:
             reasons.append(error.sentence)
-    raise LibraryError(f"{file_name} was not found: " + "; ".join(reasons), _HINT)
+    raise LibraryError(f"{file_name} was not found: " + "; ".join(reasons), _HINT.format(setting=setting))
 
 
-def explicit_library(path: str, *, trust: bool) -> str:
+def explicit_library(path: str, *, trust: bool, setting: str = "driver.library") -> str:
     """A path that the operator named. trust=True skips the ownership check (dry runs, tests)."""
     if not os.path.isfile(path):
-        raise LibraryError(f"{path} does not exist or is no file", "correct driver.library")
+        raise LibraryError(f"{path} does not exist or is no file", f"correct {setting}")
     return os.path.realpath(path) if trust else check_ownership(path)
 
 

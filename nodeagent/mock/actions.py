@@ -4,11 +4,12 @@ A timeline entry, a control command and a command of `nodeagent mock` are all a 
 its parameters; each row ends in one method of `MockNode`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nodeagent.mock.events import HINT, MAJOR, MockEvent, Module
+from nodeagent.mock.action import Action, Outcome, Param
+from nodeagent.mock.events import HINT, MAJOR, Module
 from nodeagent.mock.kinds import (
     ANY_CHIP,
     BYTE,
@@ -30,42 +31,16 @@ from nodeagent.mock.kinds import (
     TIME_MS,
     TIMES,
     UP_DOWN,
-    Kind,
     ValueProblem,
 )
 from nodeagent.mock.node import MockNode
-from nodeagent.mock.storm import Storm
-
-Outcome = list[MockEvent] | Storm
-
-
-@dataclass(frozen=True, slots=True)
-class Param:
-    """A parameter: its key in YAML and JSON, its kind, whether it must be given, what it means."""
-
-    name: str
-    kind: Kind
-    help: str
-    required: bool = False
-    default: Any = None
-
-
-@dataclass(frozen=True, slots=True)
-class Action:
-    """A row: its name (`do`), one sentence about it, parameters, and what it calls."""
-
-    name: str
-    help: str
-    params: tuple[Param, ...]
-    apply: Callable[[MockNode, Mapping[str, Any]], Outcome]
-    example: str
-
+from nodeagent.mock.switch_actions import SWITCH_ACTIONS
 
 _CHIP = Param("chip", CHIP, "logic id of the chip", required=True)
 _ANY = Param("chip", ANY_CHIP, "logic id; one the node does not have gives an event only", required=True)
 _CARD = Param("card", CARD, "card id", required=True)
 _CODE = Param("code", CODE, "fault code, hexadecimal text (quoted in YAML)", required=True)
-_FUNCTION = Param("function", FUNCTION, "name in the DCMI ABI, v1 or v2; its twin is meant as well", required=True)
+_FUNCTION = Param("function", FUNCTION, "name in the ABI, v1, v2 (its twin is meant too) or lq_dcmi_*", required=True)
 _WHERE = Param("chip", CHIP, "only calls about this logic id (default: all)")
 _TIMES = Param("times", TIMES, "how many calls (default: all)")
 _NAME = Param("name", TEXT, "event name", default="")
@@ -227,6 +202,7 @@ ACTIONS: dict[str, Action] = {
             lambda node, v: node.reset(v["chip"]),
             "nodeagent mock reset --chip 2",
         ),
+        *SWITCH_ACTIONS,
     )
 }
 

@@ -26,6 +26,7 @@ class Call:
     args: integer arguments in the order of the ABI; for a call about a chip or card those after the ids.
     blob: what the caller's input buffer holds. ids: the leading ids as given.
     topology: what the caller's init saw, None before it. chip: the chip meant, None if there is no such one.
+    initialised: the calling library has had a successful init.
     """
 
     node: MockNode
@@ -37,6 +38,7 @@ class Call:
     ids: tuple[int, ...]
     topology: Topology | None
     chip: Chip | None
+    initialised: bool = True
 
     @property
     def now_ms(self) -> int:

@@ -32,7 +32,10 @@ class CallbackTime:
 
 @dataclass(frozen=True, slots=True)
 class Injected:
-    """An event that a command made. missing: subscribers whose handler was not called within the wait."""
+    """An event that a command made. missing: subscribers whose handler was not called within the wait.
+
+    port: of a switch event, None for its whole chip and for events of NPU chips.
+    """
 
     token: int
     chip: int
@@ -41,6 +44,7 @@ class Injected:
     injected_mono_ns: int
     missing: int
     callbacks: tuple[CallbackTime, ...]
+    port: int | None = None
 
 
 class MockControl:
@@ -100,6 +104,26 @@ class MockControl:
     def notice(self, chip: int, code: str, **fields: object) -> list[Injected]:
         """Send a one-off event."""
         return self._inject("notice", chip=chip, code=code, **fields)
+
+    def raise_switch_fault(self, chip: int, code: str, **fields: object) -> list[Injected]:
+        """Let a switch fault occur; fields as in a timeline (port, peer, peer_id, time_ms, wait_s, …)."""
+        return self._inject("switch_raise", chip=chip, code=code, **fields)
+
+    def clear_switch_fault(self, chip: int, code: str, **fields: object) -> list[Injected]:
+        """Let a switch fault recover."""
+        return self._inject("switch_clear", chip=chip, code=code, **fields)
+
+    def switch_notice(self, chip: int, code: str, **fields: object) -> list[Injected]:
+        """Send a one-shot notice of a switch."""
+        return self._inject("switch_notice", chip=chip, code=code, **fields)
+
+    def claim_switch_count(self, value: int | None) -> None:
+        """Let queries of switch faults claim so many records; None = the truth again."""
+        self.command("switch_count", value=value)
+
+    def switch_storm(self, *, leave_raised: bool, **fields: object) -> list[Injected]:
+        """Let three codes occur on every port of all switch chips, and recover unless left raised."""
+        return self._inject("switch_storm", leave_raised=leave_raised, **fields)
 
     def drop_card(self, card: int) -> None:
         """Lose a card."""

@@ -1,6 +1,13 @@
 """From a function name with integers to an answer: the order of refusals that all functions share."""
 
-from nodeagent.mock import answers_health, answers_identity, answers_links, answers_metrics, answers_ping
+from nodeagent.mock import (
+    answers_health,
+    answers_identity,
+    answers_links,
+    answers_metrics,
+    answers_ping,
+    answers_switch,
+)
 from nodeagent.mock.call import Answer, Call, Handler, i32, ok, refuse
 from nodeagent.mock.chip import Chip
 from nodeagent.mock.functions import (
@@ -80,7 +87,7 @@ class Dispatcher:
             raise ValueError(f"{name} came without its ids")
         ids, rest = args[:count], args[count:]
         chip = self._subject(function, v2, ids, topology)
-        return Call(self._node, function.name, v2, pid, rest, blob, ids, topology, chip)
+        return Call(self._node, function.name, v2, pid, rest, blob, ids, topology, chip, session >= 0)
 
     def before(self, call: Call) -> Disturbance:
         """What happens on the calling thread before the answer: rules, slow init, profiling time (11.2, 11.3)."""
@@ -98,11 +105,13 @@ class Dispatcher:
         """The answer. Raises CallerDies when the call ends its process."""
         function = BY_NAME[call.name]
         spec = self._node.spec
-        if call.v2 != spec.product.v2:
+        if call.v2 != spec.product.v2 and function.group != "lq":
             return refuse(NOT_SUPPORTED)
         forced = self._node.forced_code(call.name, call.chip.logic_id if call.chip else None)
         if forced is not None:
             return refuse(forced)
+        if function.group == "lq":
+            return answers_switch.answer(call)
         if call.name == "dcmi_init":
             return ok(i32(self._open_session()))
         if call.topology is None:

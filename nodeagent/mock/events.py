@@ -45,6 +45,10 @@ class MockEvent:
     name: str
     additional_info: bytes
 
+    def report(self) -> dict[str, object]:
+        """What a control command says of it."""
+        return {"chip": self.logic_id, "code": f"{self.code:08X}", "assertion": self.assertion}
+
     def to_bytes(self, *, extended: bool) -> bytes:
         """`struct dcmi_event`; `extended` fills the additional bytes of 950 drivers in `resv` (7.1)."""
         extra = b""

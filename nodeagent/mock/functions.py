@@ -1,6 +1,7 @@
 """The functions of the DCMI ABI as a table: twins of the two generations, support by product.
 
-The names are those of native-abi sections 5 to 13 and 15; the support matrix is section 19. Where the sheet has
+Those of the switch library, group "lq", are rows as well: calls of both travel the same way.
+The names are those of native-abi sections 5 to 13, 15 and 16; the support matrix is section 19. Where the sheet has
 no fact ("–") the mock says "not supported", and a node description can say otherwise.
 """
 
@@ -16,6 +17,8 @@ NOT_EXIST = -8008
 NOT_READY = -8012
 OCCUPIED = -8020
 NOT_SUPPORTED = -8255
+TOO_MANY_PROCESSES, TOO_MANY_SUBSCRIPTIONS = -8010, -8014
+"""Of the switch library, where the numbers mean this (3.2)."""
 RAW_NOT_SUPPORTED = 65534
 """What the HCCS pingmesh calls leak instead of -8255 (3.1)."""
 
@@ -78,6 +81,7 @@ _SUPPORT: dict[str, str] = {
     "ub":           "N   N    N    N  N    N  Y",
     "vnpu":         "N   N    N    N  N    N  N",
     "vnpu info":    "N   Y    Y    Y  Y    Y  Y",
+    "lq":           "N   N    N    N  N    Y  N",
 }  # fmt: skip
 
 
@@ -178,6 +182,11 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("dcmi_get_device_resource_info", "dcmiv2_get_device_proc_mem_info", "base", _CHIP),
     Function("dcmi_create_vdevice", "", "vnpu", _CHIP),
     Function("dcmi_set_destroy_vdevice", "", "vnpu", _CHIP),
+    Function("lq_dcmi_init", "", "lq", _N),
+    Function("lq_dcmi_subscribe_fault_event", "", "lq", _N),
+    Function("lq_dcmi_get_fault_info", "", "lq", _N),
+    Function("lq_dcmi_get_fault_nums", "", "lq", _N),
+    Function("lq_dcmi_get_version", "", "lq", _N),
 )
 
 BY_NAME: dict[str, Function] = {name: function for function in FUNCTIONS for name in (function.v1, function.v2) if name}

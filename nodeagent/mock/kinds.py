@@ -9,6 +9,7 @@ from typing import Any
 from nodeagent.core.codes import parse_code
 from nodeagent.mock.events import SEVERITIES
 from nodeagent.mock.functions import canonical
+from nodeagent.mock.switch_event import PEERS, SwitchCode, parse_switch_code
 
 
 class ValueProblem(ValueError):
@@ -70,6 +71,18 @@ def _code(raw: object) -> int:
     if code > 0xFFFFFFFF:
         raise ValueError(f"a driver code has 32 bits, {raw!r} is larger")
     return code
+
+
+def _switch_code(raw: object) -> SwitchCode:
+    return parse_switch_code(_text(raw))
+
+
+def _peer(raw: object) -> int:
+    if isinstance(raw, str) and raw in PEERS:
+        return PEERS[raw]
+    if isinstance(raw, str):
+        raise ValueError(f"must be {', '.join(PEERS)} or a number, not {raw!r}")
+    return _integer(0, 0xFFFF)(raw)
 
 
 def _list_of(convert: Callable[[object], Any]) -> Callable[[object], tuple[Any, ...]]:
@@ -159,6 +172,10 @@ def _int_text(text: str) -> object:
     return int(text, 0)
 
 
+def _peer_text(text: str) -> object:
+    return text if text in PEERS else int(text, 0)
+
+
 def _flag_text(text: str) -> object:
     if text not in ("true", "false"):
         raise ValueError(text)
@@ -176,6 +193,10 @@ CODE = Kind("code", _code, quoted=True)
 CODES = Kind("codes", _list_of(_code), lambda text: text.split(","), quoted=True)
 SEVERITY = Kind("severity", _severity)
 BYTE = Kind("0..255", _integer(0, 255), _int_text)
+SWITCH_CODE = Kind("code", _switch_code, quoted=True)
+PEER = Kind("peer", _peer, _peer_text)
+U16 = Kind("0..65535", _integer(0, 0xFFFF), _int_text)
+CLAIM = Kind("number", _integer(-(2**31), 2**31 - 1), _int_text)
 COUNT = Kind("number", _integer(0, 2**31 - 1), _int_text)
 TIMES = Kind("number", _integer(1, 2**31 - 1), _int_text)
 TIME_MS = Kind("milliseconds", _integer(0, 2**63), _int_text)

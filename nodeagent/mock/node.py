@@ -14,12 +14,13 @@ from nodeagent.core.codes import RESET_FINISHED
 from nodeagent.core.errors import MockError
 from nodeagent.mock.chip import Chip, Fault
 from nodeagent.mock.events import HINT, MAJOR, OCCURRENCE, ONE_OFF, RECOVERY, MockEvent, Module
-from nodeagent.mock.functions import NOT_EXIST, NOT_SUPPORTED, OCCUPIED
+from nodeagent.mock.functions import NOT_EXIST, NOT_SUPPORTED, OCCUPIED, TOO_MANY_SUBSCRIPTIONS
 from nodeagent.mock.pingmesh import PingmeshTasks
 from nodeagent.mock.rules import CallRules, Disturbance
 from nodeagent.mock.spec import NodeSpec, is_supported
 from nodeagent.mock.state import describe
 from nodeagent.mock.storm import Storm
+from nodeagent.mock.switches import MockSwitches
 
 Listener = Callable[[MockEvent], None]
 
@@ -42,6 +43,7 @@ class MockNode:
         self.clock = clock
         self.rules = CallRules(clock)
         self.pings = PingmeshTasks(clock)
+        self.switches = MockSwitches(clock, present=spec.profile == "a3")
         self.chips: dict[int, Chip] = {logic_id: Chip(spec, logic_id) for logic_id in range(spec.chips)}
         self.multi_die_policy = 0
         self.storms: list[Storm] = []
@@ -50,10 +52,15 @@ class MockNode:
         self._serial = 0
         for fault in spec.faults:
             self.chips[fault.chip].put(self._new_fault(fault.code, fault.severity, fault.module, None))
+        for switch_fault in spec.switch_faults:
+            self.switches.put(switch_fault)
         for failure in spec.failing:
             self.fail(failure.function, failure.chip, failure.rc, failure.times)
         if spec.subscribe_failures:
             self.fail("dcmi_subscribe_fault_event", None, OCCUPIED, spec.subscribe_failures)
+        if spec.switch_subscribe_failures:
+            name = "lq_dcmi_subscribe_fault_event"
+            self.fail(name, None, TOO_MANY_SUBSCRIPTIONS, spec.switch_subscribe_failures)
 
     # Topology
 

@@ -13,8 +13,9 @@ from typing import Any, NoReturn
 import yaml
 
 from nodeagent.core.errors import ScenarioError
+from nodeagent.core.switch import WHOLE_CHIP_PORT
 from nodeagent.mock.actions import Bound, bind
-from nodeagent.mock.events import MAJOR, Module
+from nodeagent.mock.events import MAJOR, MINOR, Module
 from nodeagent.mock.kinds import (
     BYTE,
     CARDS,
@@ -27,17 +28,22 @@ from nodeagent.mock.kinds import (
     GATEWAY,
     ID,
     IP,
+    PEER,
     PROFILE,
     RC,
     SECONDS,
     SEVERITY,
+    SWITCH_CODE,
     TEXT,
+    TIME_MS,
     TIMES,
+    U16,
     Kind,
     ValueProblem,
 )
 from nodeagent.mock.products import PRODUCTS
 from nodeagent.mock.spec import ChipSpec, NodeSpec, StartFailure, StartFault
+from nodeagent.mock.switches import Place, StartSwitchFault
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -73,6 +79,7 @@ _NODE_KINDS: dict[str, Kind] = {
     "super_pod_type": COUNT,
     "chassis_id": ID,
     "log_calls": FLAG,
+    "switch_subscribe_failures": COUNT,
 }
 _CHIP_KINDS: dict[str, Kind] = {
     "chip": CHIP,
@@ -99,7 +106,17 @@ _FAULT_KINDS: dict[str, Kind] = {
     "sub_node_type": BYTE,
     "sub_node_id": BYTE,
 }
+_SWITCH_FAULT_KINDS: dict[str, Kind] = {
+    "chip": U16,
+    "port": U16,
+    "code": SWITCH_CODE,
+    "peer": PEER,
+    "peer_id": U16,
+    "severity": SEVERITY,
+    "time_ms": TIME_MS,
+}
 _FAILURE_KINDS: dict[str, Kind] = {"function": FUNCTION, "chip": CHIP, "code": RC, "times": TIMES}
+_NESTED = ("per_chip", "faults", "failing", "switch_faults")
 _PROCESS_KINDS: dict[str, Kind] = {"pid": COUNT, "bytes": COUNT}
 
 
@@ -190,15 +207,14 @@ class _Reader:
 
     def _node(self, root: yaml.Node) -> NodeSpec:
         parts = self._mapping(root, "node")
-        nested = {
-            name: self._items(parts.pop(name)[1], name) for name in ("per_chip", "faults", "failing") if name in parts
-        }
+        nested = {name: self._items(parts.pop(name)[1], name) for name in _NESTED if name in parts}
         values = self._values(parts, _NODE_KINDS, "a node")
         chips = tuple(self._chip(item) for item in nested.get("per_chip", []))
         faults = tuple(self._fault(item) for item in nested.get("faults", []))
         failing = tuple(self._failure(item) for item in nested.get("failing", []))
+        switch_faults = tuple(self._switch_fault(item) for item in nested.get("switch_faults", []))
         try:
-            return NodeSpec(**values, per_chip=chips, faults=faults, failing=failing)
+            return NodeSpec(**values, per_chip=chips, faults=faults, failing=failing, switch_faults=switch_faults)
         except ValueError as problem:
             self._complain(root, "node", str(problem))
 
@@ -220,6 +236,12 @@ class _Reader:
             values.get("sub_node_id", 0),
         )
         return StartFault(values["chip"], values["code"], values.get("severity", MAJOR), module)
+
+    def _switch_fault(self, root: yaml.Node) -> StartSwitchFault:
+        parts = self._mapping(root, "switch_faults")
+        values = self._values(parts, _SWITCH_FAULT_KINDS, "a switch fault", ("chip", "code"), root)
+        place = Place(values["chip"], values.get("port", WHOLE_CHIP_PORT), values.get("peer"), values.get("peer_id"))
+        return StartSwitchFault(values["code"], place, values.get("severity", MINOR), values.get("time_ms"))
 
     def _failure(self, root: yaml.Node) -> StartFailure:
         values = self._values(self._mapping(root, "failing"), _FAILURE_KINDS, "a failure", ("function", "code"), root)

@@ -4,6 +4,8 @@ Line protocol. A library says `call <pid> <session> <function> <integers> [x<hex
 `hang <milliseconds>` (answered with `go`) or `crash <signal>`, an `rc <code> <hex> …`; a lone dash is an empty
 buffer. Its event thread says `subscribe <pid> <where> <filter>`, gets `rc <code>`, then `event <token> <hex>`
 lines with one `ready` between those of before and the others, and answers `ack <token> <mono ns> <wall ns>`.
+The switch library's thread says `switches <pid>`, gets `rc <code>`, then says `tick` now and then and gets the events
+that wait, likewise, and `end`; it answers `ack`, or `skip <token>` for an event that no handler wants.
 A line that begins with `{` is a control command (`nodeagent.mock.control`).
 """
 
@@ -21,9 +23,10 @@ from nodeagent.mock.call import Answer, Call, CallerDies, refuse, u32
 from nodeagent.mock.calllog import LoggedCall
 from nodeagent.mock.control import Control
 from nodeagent.mock.events import EventFilter, MockEvent
-from nodeagent.mock.functions import INVALID_PARAMETER, OCCUPIED, TIME_OUT
+from nodeagent.mock.functions import INVALID_PARAMETER, OCCUPIED, TIME_OUT, TOO_MANY_PROCESSES
 from nodeagent.mock.runtime import Runtime
 from nodeagent.mock.subscribers import Subscriber
+from nodeagent.mock.switch_event import EveryEvent
 
 _MAX_PATH_BYTES = 107
 _MAX_WAIT_MS = 30_000
@@ -99,6 +102,9 @@ class _Conversation:
                 self._socket.sendall(self._control.answer_line(line))
             elif line.startswith(b"subscribe "):
                 self._subscription(line.decode("ascii").split())
+                return
+            elif line.startswith(b"switches "):
+                self._switch_ring(int(line.split()[1]))
                 return
             else:
                 raise ValueError(f"not a line of the protocol: {line[:40]!r}")
@@ -208,7 +214,33 @@ class _Conversation:
             with runtime.lock:
                 runtime.subscribers.remove(subscriber)
 
-    def _write_events(self, subscriber: Subscriber) -> None:
+    def _switch_ring(self, pid: int) -> None:
+        """The ring of a process: the library looks into it every 300 ms (native-abi 16.7)."""
+        runtime = self._runtime
+        with runtime.lock:
+            if not runtime.switch_rings.free_slot():
+                self._socket.sendall(b"rc %d\n" % TOO_MANY_PROCESSES)
+                return
+            ring = runtime.switch_rings.add(pid, EveryEvent())
+        try:
+            self._socket.sendall(b"rc 0\n")
+            for line in self._lines:
+                words = line.split()
+                if words[0] == b"tick":
+                    waiting = [
+                        b"event %d %s\n" % (d.event.token, d.event.to_bytes().hex().encode())
+                        for d in ring.take_waiting()
+                    ]
+                    self._socket.sendall(b"".join(waiting) + b"end\n")
+                elif words[0] == b"skip":
+                    ring.skip(int(words[1]))
+                else:
+                    ring.acknowledge(int(words[1]), int(words[2]), int(words[3]))
+        finally:
+            with runtime.lock:
+                runtime.switch_rings.remove(ring)
+
+    def _write_events(self, subscriber: Subscriber[MockEvent]) -> None:
         extended = self._runtime.node.spec.product.v2
         while True:
             going, delivery = subscriber.take()

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from nodeagent.mock.events import MAJOR, Module
 from nodeagent.mock.functions import BY_NAME, canonical, group_supported
 from nodeagent.mock.products import PRODUCTS, Product
+from nodeagent.mock.switches import StartSwitchFault
 
 MAX_CHIPS = 256
 MAX_CODES = 128
@@ -76,6 +77,8 @@ class NodeSpec:
     boot_step_ms: time of each boot phase after a reset (18.2 row 10).
     aicore_count: AI cores of each chip; hbm_mb: on-chip memory of each chip in MB; 0 = as the product.
     super_pod_id, server_id, super_pod_size, super_pod_type, chassis_id: super-pod info (10.1).
+    switch_faults: faults of the L1 switches from the start. switch_subscribe_failures: how many subscribe attempts of
+    the switch library answer -8014 first.
     """
 
     profile: str = "a2"
@@ -112,6 +115,8 @@ class NodeSpec:
     per_chip: tuple[ChipSpec, ...] = ()
     faults: tuple[StartFault, ...] = ()
     failing: tuple[StartFailure, ...] = ()
+    switch_faults: tuple[StartSwitchFault, ...] = ()
+    switch_subscribe_failures: int = 0
 
     def __post_init__(self) -> None:
         """Fill in the product's defaults; ValueError with one sentence when values do not fit each other."""
@@ -169,6 +174,8 @@ class NodeSpec:
                 raise ValueError(f"chip {chip} is not on a node with chips 0..{self.chips - 1}")
         for failure in self.failing:
             canonical(failure.function)
+        if (self.switch_faults or self.switch_subscribe_failures) and self.profile != "a3":
+            raise ValueError("only profile a3 has switches")
         phy_ids = [spec.phy_id for spec in self.per_chip if spec.phy_id is not None]
         phy_ids += [chip for chip in range(self.chips) if self.chip_spec(chip).phy_id is None]
         if len(set(phy_ids)) != len(phy_ids):

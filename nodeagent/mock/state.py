@@ -37,6 +37,7 @@ def describe(node: "MockNode") -> dict[str, object]:
         "profile": node.spec.profile,
         "title": node.spec.product.title,
         "chips": chips,
+        "switch_faults": [event.report() for event in node.switches.active],
         "rules": node.rules.describe(),
         "storms": [{"total": storm.total, "sent": storm.sent} for storm in node.storms],
         "events": node.event_count,

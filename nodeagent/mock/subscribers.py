@@ -7,9 +7,30 @@ a full queue loses the newest event and counts it.
 import threading
 from collections import deque
 from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
 
 from nodeagent.core.clock import monotonic_ns
-from nodeagent.mock.events import EventFilter, MockEvent
+
+
+class Deliverable(Protocol):
+    """What is needed of an event: of a chip, or of a switch."""
+
+    @property
+    def token(self) -> int:
+        """Number of the event, unique among those of its kind."""
+
+    def report(self) -> dict[str, object]:
+        """What the answer of a control command says of it."""
+
+
+class Wanted(Protocol):
+    """Which events a subscriber takes."""
+
+    def matches(self, event: Any) -> bool:
+        """Whether it takes this one."""
+
+
+E = TypeVar("E", bound=Deliverable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +42,10 @@ class Callback:
     wall_ns: int
 
 
-class Delivery:
+class Delivery(Generic[E]):
     """The way of one event to all its subscribers; threads may wait for the end of it."""
 
-    def __init__(self, event: MockEvent, subscribers: set[int]) -> None:
+    def __init__(self, event: E, subscribers: set[int]) -> None:
         self.event = event
         self.injected_ns = monotonic_ns()
         self.callbacks: list[Callback] = []
@@ -58,9 +79,7 @@ class Delivery:
         """For the answer of a control command; delays are milliseconds from injection to callback."""
         return {
             "token": self.event.token,
-            "chip": self.event.logic_id,
-            "code": f"{self.event.code:08X}",
-            "assertion": self.event.assertion,
+            **self.event.report(),
             "injected_mono_ns": self.injected_ns,
             "missing": self.missing,
             "callbacks": [
@@ -86,20 +105,20 @@ class Counters:
 
 
 @dataclass(slots=True)
-class Subscriber:
+class Subscriber(Generic[E]):
     """One subscribed process. Queue items are deliveries; None says that the events of before are through."""
 
     number: int
     pid: int
-    filter: EventFilter
+    filter: Wanted
     capacity: int
     counters: Counters = field(default_factory=Counters)
-    _queue: deque[Delivery | None] = field(default_factory=deque)
-    _flying: dict[int, Delivery] = field(default_factory=dict)
+    _queue: deque[Delivery[E] | None] = field(default_factory=deque)
+    _flying: dict[int, Delivery[E]] = field(default_factory=dict)
     _changed: threading.Condition = field(default_factory=threading.Condition)
     _ended: bool = False
 
-    def put(self, delivery: Delivery | None) -> None:
+    def put(self, delivery: Delivery[E] | None) -> None:
         """Queue an event; a full queue drops it."""
         with self._changed:
             if self._ended or (delivery is not None and len(self._queue) >= self.capacity):
@@ -110,7 +129,7 @@ class Subscriber:
             self._queue.append(delivery)
             self._changed.notify()
 
-    def take(self) -> tuple[bool, Delivery | None]:
+    def take(self) -> tuple[bool, Delivery[E] | None]:
         """Wait for the next item; (False, None) when the subscription has ended."""
         with self._changed:
             self._changed.wait_for(lambda: self._queue or self._ended)
@@ -120,6 +139,21 @@ class Subscriber:
             if item is not None:
                 self._flying[item.event.token] = item
             return True, item
+
+    def take_waiting(self) -> list[Delivery[E]]:
+        """Everything that waits now."""
+        with self._changed:
+            items = [item for item in self._queue if item is not None]
+            self._queue.clear()
+            self._flying.update({item.event.token: item for item in items})
+            return items
+
+    def skip(self, token: int) -> None:
+        """The library says that it has no handler for an event."""
+        with self._changed:
+            delivery = self._flying.pop(token, None)
+        if delivery is not None:
+            delivery.lost(self.number)
 
     def acknowledge(self, token: int, mono_ns: int, wall_ns: int) -> None:
         """The library says that the handler was called for an event, and when."""
@@ -159,15 +193,15 @@ class Subscriber:
             }
 
 
-class Subscribers:
-    """All subscribers of a node. Its methods are called under the lock of the server."""
+class Subscribers(Generic[E]):
+    """All subscribers of a node to one kind of event. Its methods are called under the lock of the server."""
 
     def __init__(self, slots: int, capacity: int) -> None:
         self._slots = slots
         self._capacity = capacity
         self._number = 0
-        self._all: dict[int, Subscriber] = {}
-        self._collecting: list[Delivery] | None = None
+        self._all: dict[int, Subscriber[E]] = {}
+        self._collecting: list[Delivery[E]] | None = None
 
     def free_slot(self) -> bool:
         """Whether another process may subscribe (7.4: 64 per host)."""
@@ -177,19 +211,19 @@ class Subscribers:
         """Whether a process is subscribed."""
         return any(subscriber.pid == pid for subscriber in self._all.values())
 
-    def add(self, pid: int, event_filter: EventFilter) -> Subscriber:
+    def add(self, pid: int, event_filter: Wanted) -> Subscriber[E]:
         """Subscribe a process."""
         self._number += 1
-        subscriber = Subscriber(self._number, pid, event_filter, self._capacity)
+        subscriber: Subscriber[E] = Subscriber(self._number, pid, event_filter, self._capacity)
         self._all[subscriber.number] = subscriber
         return subscriber
 
-    def remove(self, subscriber: Subscriber) -> None:
+    def remove(self, subscriber: Subscriber[E]) -> None:
         """The process is gone; its slot is free."""
         self._all.pop(subscriber.number, None)
         subscriber.end()
 
-    def send(self, event: MockEvent) -> None:
+    def send(self, event: E) -> None:
         """Queue an event for everybody whose filter takes it."""
         takers = [subscriber for subscriber in self._all.values() if subscriber.filter.matches(event)]
         delivery = Delivery(event, {subscriber.number for subscriber in takers})
@@ -198,14 +232,14 @@ class Subscribers:
         for subscriber in takers:
             subscriber.put(delivery)
 
-    def send_before(self, subscriber: Subscriber, events: list[MockEvent]) -> None:
+    def send_before(self, subscriber: Subscriber[E], events: list[E]) -> None:
         """Queue the events that reach the handler before subscribe returns, and the mark that ends them."""
         for event in events:
             if subscriber.filter.matches(event):
                 subscriber.put(Delivery(event, {subscriber.number}))
         subscriber.put(None)
 
-    def collect(self) -> list[Delivery]:
+    def collect(self) -> list[Delivery[E]]:
         """Note the deliveries of the events sent from now on in the list that is returned."""
         self._collecting = []
         return self._collecting

@@ -55,6 +55,22 @@ OFFSETS = {
     ("struct dcmi_event_filter", "event_id"): 8,
     ("struct dcmi_event_filter", "severity"): 12,
     ("struct dcmi_event_filter", "node_type"): 13,
+    # 16.2
+    ("struct LqDcmiEvent", "eventType"): 0,
+    ("struct LqDcmiEvent", "subType"): 4,
+    ("struct LqDcmiEvent", "peerportDevice"): 8,
+    ("struct LqDcmiEvent", "peerportId"): 10,
+    ("struct LqDcmiEvent", "switchChipid"): 12,
+    ("struct LqDcmiEvent", "switchPortid"): 14,
+    ("struct LqDcmiEvent", "severity"): 16,
+    ("struct LqDcmiEvent", "assertion"): 17,
+    ("struct LqDcmiEvent", "alarmRaisedTime"): 32,
+    ("struct LqDcmiEvent", "additionalInfo"): 80,
+    # 16.3
+    ("struct lq_dcmi_event_filter", "eventTypeId"): 4,
+    ("struct lq_dcmi_event_filter", "eventId"): 8,
+    ("struct lq_dcmi_event_filter", "severity"): 12,
+    ("struct lq_dcmi_event_filter", "chipId"): 16,
     # 5.3
     ("struct dcmi_chip_info_v2", "chip_name"): 32,
     ("struct dcmi_chip_info_v2", "chip_ver"): 64,
@@ -74,3 +90,5 @@ def test_offset(name: str, field: str) -> None:
 def test_the_event_with_its_time_lies_as_the_shim_writes_it() -> None:
     assert ffi.sizeof("struct na_event") == 8 + 8 + 360
     assert ffi.offsetof("struct na_event", "event") == 16
+    assert ffi.sizeof("struct na_switch_event") == 8 + 8 + 112
+    assert ffi.offsetof("struct na_switch_event", "event") == 16

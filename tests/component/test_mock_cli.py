@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -45,7 +46,8 @@ def run(server, capsys):
     """Run a command against the server: exit code, output, error output."""
 
     def go(*words: str, socket: str | None = None):
-        args = parser().parse_args(["mock", words[0], "--socket", socket or server.socket, *words[1:]])
+        names = 2 if words[0] == "switch" else 1
+        args = parser().parse_args(["mock", *words[:names], "--socket", socket or server.socket, *words[names:]])
         code = args.run(args)
         captured = capsys.readouterr()
         return code, captured.out, captured.err
@@ -75,14 +77,23 @@ def test_injection_tells_the_callback_time(run, client):
     assert [event.assertion for event in client.heard(1)] == [0]
 
 
-def test_every_action_by_its_example(run, client):
+def command_of(action: str) -> list[str]:
+    """The words by which an action is done on the command line."""
+    return ["switch", action.removeprefix("switch_")] if action.startswith("switch_") else [action]
+
+
+def test_every_action_by_its_example(run):
     """What --help shows works."""
-    for action in ACTIONS.values():
-        words = action.example.split()
-        assert words[:3] == ["nodeagent", "mock", action.name]
-        assert run(*words[2:])[0] == 0, action.example
-    with pytest.raises(EOFError):
-        client.call("dcmi_get_device_health", 0, 0, out(4))
+    with MockServer.start("a3") as other:
+        client = AbiClient(library_dir() / "libdcmi.so", other.environment())
+        assert client.call("dcmi_init").rc == 0
+        for action in ACTIONS.values():
+            words = shlex.split(action.example)
+            assert words[: 2 + len(command_of(action.name))] == ["nodeagent", "mock", *command_of(action.name)]
+            assert run(*words[2:], socket=other.socket)[0] == 0, action.example
+        with pytest.raises(EOFError):
+            client.call("dcmi_get_device_health", 0, 0, out(4))
+        client.close()
 
 
 def test_state_as_table_and_json(run, client):
@@ -165,10 +176,11 @@ def test_path(capsys):
 
 @pytest.mark.parametrize("word", [*ACTIONS, "serve", "play", "state", "log", "calls", "path"])
 def test_help_teaches_with_an_example(word, capsys):
+    words = command_of(word)
     with pytest.raises(SystemExit) as ended:
-        parser().parse_args(["mock", word, "--help"])
+        parser().parse_args(["mock", *words, "--help"])
     assert ended.value.code == 0
-    assert f"example:\n  nodeagent mock {word}" in capsys.readouterr().out
+    assert f"example:\n  nodeagent mock {' '.join(words)}" in capsys.readouterr().out
 
 
 def served(*words: str, **options):
@@ -251,3 +263,36 @@ def test_the_child_ends_with_its_parent(tmp_path):
         parent.kill()
     while socket.exists():
         pass  # pytest's time limit ends a test that waits in vain
+
+
+def test_switches_of_an_a3(run):
+    with MockServer.start("a3") as other:
+        place = ("--chip", "2", "--port", "11", "--code", "[0x08520003,na,npu,na]")
+        code, said, _ = run("switch", "raise", *place, socket=other.socket)
+        assert (code, said) == (0, "event 1: [0x08520003,na,npu,na] on switch 2 port 11, nobody is subscribed\n")
+        client = AbiClient(library_dir() / "liblingqu-dcmi.so", other.environment())
+        assert (client.call("lq_dcmi_init").rc, client.subscribe_switches()) == (0, 0)
+        said = run("switch", "raise", "--chip", "0", "--code", "0x00f103b0,155907", socket=other.socket)[1]
+        assert f"[0x00f103b0,155907,na,na] on switch 0, callback in process {client.process.pid} at" in said
+        shown = run("state", socket=other.socket)[1].splitlines()
+        assert "switch fault: [0x08520003,na,npu,na] on switch 2 port 11" in shown
+        assert "switch fault: [0x00f103b0,155907,na,na] on switch 0" in shown
+        assert run("switch", "clear", *place, socket=other.socket)[0] == 0
+        assert [
+            e["chip"] for e in json.loads(run("state", "--output", "json", socket=other.socket)[1])["switch_faults"]
+        ] == [0]
+        client.close()
+
+
+@pytest.mark.parametrize("code", ["08520003", "0x8520003,na,npu", "0x08520003,na,gpu", "0x08520003,4294967296", ""])
+def test_a_switch_code_that_is_none_is_refused(run, code):
+    with MockServer.start("a3") as other:
+        exit_code, _, error = run("switch", "raise", "--chip", "0", "--code", code, socket=other.socket)
+    assert exit_code == 1
+    assert "code: a " in error
+
+
+def test_a_node_without_switches_refuses(run):
+    exit_code, _, error = run("switch", "storm")
+    assert exit_code == 1
+    assert "this node has no switches" in error

@@ -40,15 +40,37 @@ PUBLIC int dcmi_get_device_health(int c, int d, unsigned *h) { (void)c; (void)d;
 """
 
 
-def test_every_event_of_four_threads_is_read_in_order_or_counted_as_dropped(tmp_path: Path) -> None:
-    library, program = tmp_path / "libburst.so", tmp_path / "stress"
-    native = TREE / "tests/native"
-    hidden = ("-shared", "-fPIC", "-fvisibility=hidden")
-    compile_c(*STRICT, *hidden, native / "burst_library.c", "-o", library, "-pthread")
-    shim = (TREE / "native/shim/ring.c", TREE / "native/shim/dcmi_shim.c")
-    compile_c(*STRICT, native / "shim_stress.c", *shim, "-o", program, "-pthread", "-ldl")
-    done = subprocess.run([program, library], capture_output=True, text=True, check=False, timeout=50)
+NATIVE = TREE / "tests/native"
+HIDDEN = ("-shared", "-fPIC", "-fvisibility=hidden")
+
+
+def stress(folder: Path, program: str, shim: str) -> Path:
+    """A compiled stress program."""
+    sources = (NATIVE / f"{program}.c", TREE / "native/shim/ring.c", TREE / f"native/shim/{shim}.c")
+    compile_c(*STRICT, *sources, "-o", folder / program, "-pthread", "-ldl")
+    return folder / program
+
+
+@pytest.mark.parametrize(
+    ("program", "library", "shim"),
+    [("shim_stress", "burst_library", "dcmi_shim"), ("lq_stress", "lq_burst_library", "lq_shim")],
+)
+def test_every_event_of_four_threads_is_read_in_order_or_counted_as_dropped(
+    tmp_path: Path, program: str, library: str, shim: str
+) -> None:
+    path = tmp_path / f"{library}.so"
+    compile_c(*STRICT, *HIDDEN, NATIVE / f"{library}.c", "-o", path, "-pthread")
+    words = [stress(tmp_path, program, shim), path]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=50)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_switch_function_that_is_missing_is_named_and_never_called(tmp_path: Path) -> None:
+    """Upstream calls through NULL there (lingqu-switch-faults 2.1)."""
+    path = tmp_path / "incomplete.so"
+    compile_c(*STRICT, *HIDDEN, "-DWITHOUT_QUERY", NATIVE / "lq_burst_library.c", "-o", path, "-pthread")
+    words = [stress(tmp_path, "lq_stress", "lq_shim"), "incomplete", path]
+    assert subprocess.run(words, check=False, timeout=50).returncode == 0
 
 
 def test_a_driver_whose_structs_have_grown_damages_nothing(tmp_path: Path) -> None:

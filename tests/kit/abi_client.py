@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-EVENT_BYTES = 360
+EVENT_BYTES, SWITCH_EVENT_BYTES = 360, 112
 LIMIT_S = 30.0
 
 
@@ -31,6 +31,11 @@ def data(content: bytes) -> dict[str, str]:
 def event_filter(flags: int = 0, code: int = 0, severity: int = 0, node_type: int = 0) -> dict[str, list[int]]:
     """A filter by value."""
     return {"filter": [flags, code, severity, node_type]}
+
+
+def switch_filter(flags: int = 0, type: int = 0, id: int = 0, severity: int = 0, chip: int = 0) -> dict[str, list[int]]:
+    """A filter of the switch library by value."""
+    return {"switch filter": [flags, type, id, severity, chip]}
 
 
 @dataclass(frozen=True)
@@ -125,6 +130,11 @@ class AbiClient:
         ids = where or ((-1,) if name.startswith("dcmiv2") else (-1, -1))
         return self.ask(subscribe=name, args=[*ids, event_filter(**filter_fields)])
 
+    def subscribe_switches(self, handler: bool = True, **filter_fields: int) -> int:
+        """Subscribe at the switch library with the same handler, or (handler=False) end that; the return code."""
+        name = "lq_dcmi_subscribe_fault_event"
+        return self.ask(subscribe=name, args=[switch_filter(**filter_fields)], handler=handler)
+
     def heard(self, count: int) -> list[Heard]:
         """Wait until `count` events came; all that came, oldest first."""
         answer = self.ask(heard=count)
@@ -149,6 +159,16 @@ class _Filter(ctypes.Structure):
     )
 
 
+class _SwitchFilter(ctypes.Structure):
+    _fields_ = (
+        ("flags", ctypes.c_uint32),
+        ("type", ctypes.c_uint32),
+        ("id", ctypes.c_uint32),
+        ("severity", ctypes.c_uint8),
+        ("chip", ctypes.c_uint32),
+    )
+
+
 _Handler = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
@@ -159,10 +179,11 @@ class _Process:
         self.events: list[tuple[str, bool, str, int]] = []
         self.changed = threading.Condition()
         self.inside = False
+        self.bytes = SWITCH_EVENT_BYTES if "lingqu" in path else EVENT_BYTES
         self.handler = _Handler(self.on_event)
 
     def on_event(self, address: int) -> None:
-        raw = ctypes.string_at(address, EVENT_BYTES).hex()
+        raw = ctypes.string_at(address, self.bytes).hex()
         name = Path(f"/proc/self/task/{threading.get_native_id()}/comm").read_text().strip()
         with self.changed:
             self.events.append((raw, self.inside, name, address))
@@ -177,6 +198,8 @@ class _Process:
                 values.append(None)
             elif "filter" in item:
                 values.append(_Filter(*item["filter"]))
+            elif "switch filter" in item:
+                values.append(_SwitchFilter(*item["switch filter"]))
             else:
                 content = bytes.fromhex(item["data"]) if "data" in item else bytes([item["fill"]]) * item["out"]
                 buffers.append(ctypes.create_string_buffer(content, len(content)))
@@ -191,7 +214,8 @@ class _Process:
         if "subscribe" in request:
             values, _ = self.arguments(request["args"])
             self.inside = True
-            rc = getattr(self.library, request["subscribe"])(*values, self.handler)
+            handler = self.handler if request.get("handler", True) else None
+            rc = getattr(self.library, request["subscribe"])(*values, handler)
             self.inside = False
             return rc
         if "heard" in request:
@@ -199,7 +223,7 @@ class _Process:
                 self.changed.wait_for(lambda: len(self.events) >= request["heard"], LIMIT_S / 2)
                 return list(self.events)
         if "peek" in request:
-            return ctypes.string_at(request["peek"], EVENT_BYTES).hex()
+            return ctypes.string_at(request["peek"], self.bytes).hex()
         if "threads" in request:
             return self.in_threads(request["threads"], request["calls"])
         handle = self.library._handle

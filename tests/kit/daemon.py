@@ -73,6 +73,11 @@ def driver_hosts(pid: int) -> list[int]:
     return [child for child in children(pid) if "nodeagent-dcmi" in command_line(child).split()]
 
 
+def switch_hosts(pid: int) -> list[int]:
+    """The driver hosts of a daemon that have the switch library."""
+    return [child for child in children(pid) if "nodeagent-lingqu" in command_line(child).split()]
+
+
 def compile_c(*words: object) -> None:
     """Run the C compiler; AssertionError with its words when it refuses."""
     done = subprocess.run(
@@ -120,6 +125,7 @@ def daemon_settings(server: MockServer, out: Path) -> dict[str, object]:
     return {
         "driver.library": library_dir() / "libdcmi.so",
         "driver.trust_library": "true",
+        "switches.library": library_dir() / "liblingqu-dcmi.so",
         "mock.socket": server.socket,
         "publish.target": "directory",
         "publish.directory": out,

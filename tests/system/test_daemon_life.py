@@ -285,12 +285,15 @@ def _fill(path: Path) -> None:
 
 class TestDryRun:
     def test_a_node_with_a_switch_publishes_its_zero_value(self, tmp_path: Path) -> None:
-        """Golden example A8: an A3 whose switch library is not there."""
+        """Golden example A8: an A3 whose switch library is not there, or not to be used."""
         golden = Path(__file__).parents[1] / "contract/data/device_info/A8.SwitchInfoCfg.txt"
         daemon = Daemon({"node.name": "dry-run-node"}, tmp_path / "nodeagent-dry-run", tmp_path / "log")
         with daemon.log.open("wb") as log:
             daemon.process = subprocess.Popen(
-                [str(PROGRAM), "run", "--dry-run", "--node", "a3"], stderr=log, cwd=tmp_path, env=clean_environment()
+                [str(PROGRAM), "run", "--dry-run", "--node", "a3", "--set", "switches.enabled=false"],
+                stderr=log,
+                cwd=tmp_path,
+                env=clean_environment(),
             )
         try:
             parsed = daemon.wait(lambda _: True)

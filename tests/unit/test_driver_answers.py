@@ -3,7 +3,15 @@
 import pytest
 
 from nodeagent.core.errors import DriverError
-from nodeagent.drivers.answers import RETURN_CODES, AnswerDamaged, AnswerError, AnswerKind, check, hint_for
+from nodeagent.drivers.answers import (
+    LQ_RETURN_CODES,
+    RETURN_CODES,
+    AnswerDamaged,
+    AnswerError,
+    AnswerKind,
+    check,
+    hint_for,
+)
 
 # The sheet's table without 0, and without -99997: we never unload the library, so nothing can answer that.
 SHEET = {
@@ -78,3 +86,13 @@ def test_hints_exist_where_a_person_can_do_something(kind: AnswerKind) -> None:
 
 def test_a_missing_right_says_how_to_get_it() -> None:
     assert "privileged" in str(AnswerError("dcmi_init", -8002))
+
+
+def test_the_switch_library_has_the_same_numbers_with_other_meanings() -> None:
+    """native-abi 3.2; -99998 is ours."""
+    assert set(LQ_RETURN_CODES) == {*range(-8017, -8000), -99998}
+    assert str(AnswerError("lq_dcmi_init", -8010)) == (
+        "NA302: lq_dcmi_init returned -8010: too many processes use the switches"
+    )
+    assert AnswerError("lq_dcmi_init", 1).sentence == "lq_dcmi_init returned 1 (UNKNOWN): unknown return code"
+    assert AnswerError("lq_dcmi_init", -8004).kind is AnswerKind.NOT_SUPPORTED

@@ -14,7 +14,7 @@ from nodeagent.mock.functions import BY_NAME, PRODUCTS, canonical, group_support
 from nodeagent.mock.node import MockNode
 from nodeagent.mock.spec import ChipSpec, NodeSpec
 
-HEADER = Path(nodeagent.__file__).parent / "include/na_dcmi.h"
+INCLUDE = Path(nodeagent.__file__).parent / "include"
 
 
 class Abi:
@@ -46,7 +46,8 @@ def text(raw: bytes) -> str:
 
 
 def test_the_table_has_the_functions_of_the_header():
-    assert set(BY_NAME) == set(re.findall(r"^int (dcmi\w+)\(", HEADER.read_text(), re.MULTILINE))
+    headers = "".join((INCLUDE / name).read_text() for name in ("na_dcmi.h", "na_lingqu.h"))
+    assert set(BY_NAME) == set(re.findall(r"^int ((?:lq_)?dcmi\w+)\(", headers, re.MULTILINE))
 
 
 def test_names():

@@ -35,7 +35,8 @@ timeline:
 def test_the_example_uses_every_action():
     scenario = parse(EXAMPLE, "example.yaml")
     assert scenario.node == NodeSpec(profile="a2", recovery_lag_ms=300, board_id=0x30)
-    assert {entry.bound.action.name for entry in scenario.timeline} == set(ACTIONS)
+    used = {entry.bound.action.name for entry in scenario.timeline}
+    assert used == {name for name in ACTIONS if not name.startswith("switch_")}
     assert [entry.at_s for entry in scenario.timeline][:3] == [1.0, 4.0, 5.0]
     assert [entry.line for entry in scenario.timeline] == list(range(3, 16))
 
@@ -112,6 +113,15 @@ node:
         ('node:\n  faults:\n    - {chip: 9, code: "80E18005"}\n', 2, "node: chip 9 is not on a node"),
         ("node:\n  failing:\n    - {function: dcmi_init, code: 1.5}\n", 3, "code: must be a whole number"),
         ("node:\n  per_chip: {chip: 1}\n", 2, "per_chip: must be a list"),
+        ('node:\n  switch_faults:\n    - {chip: 1, code: "0x08520003,na"}\n', 2, "node: only profile a3 has switches"),
+        ("node:\n  profile: a3\n  switch_faults:\n    - {chip: 1, code: 0x08520003}\n", 4, "code: write it in quotes"),
+        ('node:\n  profile: a3\n  switch_faults:\n    - {chip: 1, code: "8520003"}\n', 4, "code: a switch code looks"),
+        ('timeline:\n  - {at_s: 1, do: switch_clear, chip: 1, code: "0x1,na"}\n', 2, "code: a switch code looks like"),
+        (
+            'timeline:\n  - {at_s: 1, do: switch_raise, chip: 1, code: "0x08520003,na", peer: gpu}\n',
+            2,
+            "peer: must be cpu, npu, L2, na or a number",
+        ),
         ("timeline: 5\n", 1, "timeline: must be a list"),
         ("timeline:\n  - {do: reset, chip: 1}\n", 2, "at_s: every entry"),
         ("timeline:\n  - {at_s: 1, chip: 1}\n", 2, "do: every entry"),

@@ -86,6 +86,7 @@ def running(
         every = {
             "driver.library": str(library_dir() / "libdcmi.so"),
             "driver.trust_library": "true",
+            "switches.library": str(library_dir() / "liblingqu-dcmi.so"),
             "mock.socket": server.socket,
             "publish.target": "directory",
             "publish.directory": str(folder),
