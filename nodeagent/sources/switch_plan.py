@@ -16,8 +16,9 @@ from nodeagent.core.observation import (
     SwitchListSeen,
     SwitchSilent,
 )
+from nodeagent.core.pauses import backoff_s
 from nodeagent.core.switch import NOTICE, OCCURRENCE, RECOVERY, SwitchRecord
-from nodeagent.sources.tracks import RETRY_S, SETTLED_MS, backoff_s
+from nodeagent.sources.tracks import RETRY_S, SETTLED_MS
 
 SUBSCRIBE_RETRY_S = (1, 1, 2, 5, 10, 30, 60)
 """Pauses after failed subscriptions: three attempts with 1 s between them (3.1), and then for ever (decision 9)."""
