@@ -32,7 +32,10 @@ def restore(chip: ChipState, carried: CarriedOver, entering: int) -> list[Told]:
             if chip.manual is None and physical_id in (carried.manual or ()):
                 chip.manual = Manual(0)
         if chip.manual is not None and chip.manual.entered > 0:
-            chip.manual = Manual(entering)  # never acknowledged, so its absence from the object means nothing
+            # Never acknowledged as far as the file knows: absence from the field means nothing, unless the object has
+            # this very separation among its reasons. Then the write arrived and we ended before we heard of it.
+            arrived = _has_arrived(chip, [r for p, r in carried.reasons if p == physical_id])
+            chip.manual = Manual(0 if arrived else entering)
     else:
         mine = tuple(c for c in carried.faults if c.physical_id == physical_id)
         chip.faults = faults.from_carried(mine, carried.at, entering)
@@ -109,6 +112,13 @@ def _from_object(chip: ChipState, reasons: list[Reason], at: Instant) -> None:
             chip.duration.setdefault(why.code, DurationState(timed_out=True, alarm=since))
         elif why.upgrade_type is UpgradeType.FREQUENCY:
             chip.frequency.setdefault(why.code, FrequencyState(last_fault=since))
+
+
+def _has_arrived(chip: ChipState, reasons: list[Reason]) -> bool:
+    """The object tells of a manual separation that the chip has, with the same moment."""
+    separating = [r for r in reasons if r.level is Level.MANUALLY_SEPARATE]
+    known = [chip.reasons.get(Why(r.code, r.level, r.upgrade_type)) for r in separating]
+    return any(k is not None and k.wall_ms == r.upgrade_time_ms for k, r in zip(known, separating, strict=True))
 
 
 def _repair(chip: ChipState, carried: CarriedOver) -> list[Told]:

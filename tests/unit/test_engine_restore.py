@@ -52,6 +52,36 @@ def lift(bench: Bench, seconds: float) -> None:
     bench.step(seconds, ManualField(frozenset(), bench.state.acknowledged, at(seconds)))
 
 
+class TestLiftWhileAway:
+    """The field was emptied while no daemon ran; the state file does not know that its write had arrived."""
+
+    def separated_without_acknowledgement(self) -> Bench:
+        bench = Bench(rules=DEFAULTS)
+        bench.step(1, occur(ECC, 1))
+        bench.ack(1)
+        bench.step(2, recover(ECC, 2))
+        bench.step(3, occur(ECC, 3))
+        assert bench.chip().manually_separated
+        return bench
+
+    def restarted(self, before: Bench, told: tuple[tuple[int, Reason], ...]) -> Bench:
+        bench = Bench(rules=DEFAULTS, begin_s=5)
+        bench.step(6, CarriedOver((), at(6), frozenset(), told, memory_of(before), same_boot=True))
+        bench.step(7, listed([], 7))
+        return bench
+
+    def test_a_separation_that_the_object_tells_of_is_lifted(self) -> None:
+        before = self.separated_without_acknowledgement()
+        told = tuple((0, each) for each in before.chip().reasons)
+        assert told
+        assert not self.restarted(before, told).chip().manually_separated
+
+    @pytest.mark.parametrize("told", [(), (MANUAL_ECC,)], ids=["no reason", "an older separation"])
+    def test_one_that_it_does_not_tell_of_stays(self, told: tuple[tuple[int, Reason], ...]) -> None:
+        before = self.separated_without_acknowledgement()
+        assert self.restarted(before, told).chip().manually_separated
+
+
 class TestLate:
     """Detection does not wait for the read of the last object, so chips may have answered before it."""
 
