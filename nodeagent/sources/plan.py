@@ -103,7 +103,7 @@ class ChipPlan:
     # -- what to do next -------------------------------------------------------
 
     def next_job(self, now_ms: int) -> Job | None:
-        """The most urgent call that is due, or None.
+        """The most urgent call that is due, to be made at once, or None.
 
         A session first; then the subscription (before the first query, so that nothing is missed in between);
         then recoveries to confirm and code lists, the longest overdue first; then health.
@@ -119,7 +119,9 @@ class ChipPlan:
         askable = [t for t in self.tracks.values() if t.askable]
         due = [(t.next_codes_ms(), t.chip.logic_id) for t in askable if t.next_codes_ms() <= now_ms]
         if due:
-            return Job(JobKind.CODES, min(due)[1])
+            logic_id = min(due)[1]
+            self.tracks[logic_id].wanted = False
+            return Job(JobKind.CODES, logic_id)
         due = [(t.health_due_ms, t.chip.logic_id) for t in askable if t.health_due_ms <= now_ms]
         return Job(JobKind.HEALTH, min(due)[1]) if due else None
 
@@ -265,14 +267,14 @@ class ChipPlan:
     def query_all(self, now: Instant) -> None:
         """Make a full query of every chip due: after a subscription, after lost events."""
         for track in self.tracks.values():
-            track.codes_due_ms = min(track.codes_due_ms, now.mono_ms)
+            track.want_codes(now.mono_ms)
 
     def _event(self, event: DriverEvent, at: Instant) -> list[Observation]:
         track = self.tracks.get(event.logic_id)
         if track is None or event.code == 0 or event.assertion not in (_RECOVERY, _OCCURRENCE, _ONCE):
             return [Unattributed(event.logic_id, event.code, at)]
         if event.code == codes.RESET_FINISHED:
-            track.codes_due_ms = min(track.codes_due_ms, at.mono_ms)
+            track.want_codes(at.mono_ms)
             return []
         if (partner := recovery_partner(event.code)) is not None:
             # A black-box code that says "recovered" in its own bits is the recovery of its twin (fault-catalogue 3.5).
@@ -302,7 +304,7 @@ class ChipPlan:
         track.answered = True
         track.health_due_ms = now.mono_ms + self._ms(self._times.health_s)
         period_s = self._times.full_s if self.subscribed else self._times.poll_s
-        track.codes_due_ms = now.mono_ms + self._ms(period_s)
+        track.codes_due_ms = now.mono_ms + (0 if track.wanted else self._ms(period_s))
         if answer.codes is None:
             # The card has dropped and its list cannot be read: the drop is known, the other codes are not.
             found = self._drop(track, now) + self._give_up_rechecks(track, asked, now)

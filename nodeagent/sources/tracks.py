@@ -36,6 +36,7 @@ class Recheck:
 class Track:
     """One chip as the source sees it. Times are mono_ms.
 
+    wanted: a full query was asked for since the last one was handed out.
     answered: has answered or missed its deadline once. listed: the present session enumerates it.
     probe_due_ms: set while the chip is in quarantine, because its last call hung: only probes ask it.
     """
@@ -43,6 +44,7 @@ class Track:
     chip: ChipId
     codes_due_ms: int
     health_due_ms: int
+    wanted: bool = False
     answered: bool = False
     listed: bool = True
     dropped: bool = False
@@ -58,6 +60,10 @@ class Track:
     def askable(self) -> bool:
         """May be asked in the main session."""
         return self.listed and self.probe_due_ms is None
+
+    def want_codes(self, now_ms: int) -> None:
+        """A full query that begins after this is due: the list of one under way may be older than what was missed."""
+        self.codes_due_ms, self.wanted = min(self.codes_due_ms, now_ms), True
 
     def next_codes_ms(self) -> int:
         """When the code list is wanted next: a recovery to confirm, or a full query."""
