@@ -31,10 +31,8 @@ from nodeagent.sources.tracks import (
     CRASHES_TO_QUARANTINE,
     LIST_LAG_MS,
     QUARANTINE_S,
-    RECHECK_MS,
     RETRY_S,
     SETTLED_MS,
-    Recheck,
     Track,
 )
 
@@ -292,7 +290,7 @@ class ChipPlan:
         """Link recoveries are believed as they come (2.6); a chip that cannot be asked counts as a failed check."""
         if code in codes.NETWORK_CODES or not track.askable:
             return [self._recovered(track, code, at, at.mono_ms)]
-        track.rechecks.setdefault(code, Recheck(at))
+        track.doubt_recovery(code, at)
         return []
 
     # -- answers ------------------------------------------------------------------
@@ -310,7 +308,7 @@ class ChipPlan:
             found = self._drop(track, now) + self._give_up_rechecks(track, asked, now)
         else:
             track.dropped, track.silent = answer.dropped, False
-            found = self._judge_rechecks(track, answer.codes, asked, now)
+            found = self._all_recovered(track, track.confirmed(answer.codes, asked), now)
             believed = tuple(c for c in answer.codes if not track.lagging(c, asked.mono_ms))
             if len(believed) != len(answer.codes):
                 track.codes_due_ms = min(track.codes_due_ms, now.mono_ms + LIST_LAG_MS)
@@ -361,29 +359,15 @@ class ChipPlan:
 
     # -- inside -------------------------------------------------------------------
 
-    def _judge_rechecks(self, track: Track, listed: tuple[int, ...], asked: Instant, now: Instant) -> list[Observation]:
-        """Recoveries that came before the query: gone from the list = true; listed to the end = another module's."""
-        found: list[Observation] = []
-        for code, recheck in list(track.rechecks.items()):
-            if recheck.due_ms > asked.mono_ms:
-                continue
-            if code not in listed:
-                del track.rechecks[code]
-                found.append(self._recovered(track, code, recheck.came, now.mono_ms))
-            elif recheck.done + 1 >= len(RECHECK_MS):
-                del track.rechecks[code]
-            else:
-                recheck.done += 1
-        return found
-
     def _give_up_rechecks(self, track: Track, asked: Instant, now: Instant) -> list[Observation]:
         """A failed check honours the recovery and asks for a full query (decision 5, W09)."""
-        honoured = [(c, r) for c, r in track.rechecks.items() if r.came <= asked]
-        for code, _ in honoured:
-            del track.rechecks[code]
+        honoured = track.unchecked(asked)
         if honoured:
             track.codes_due_ms = min(track.codes_due_ms, now.mono_ms + LIST_LAG_MS)
-        return [self._recovered(track, code, recheck.came, now.mono_ms) for code, recheck in honoured]
+        return self._all_recovered(track, honoured, now)
+
+    def _all_recovered(self, track: Track, came: dict[int, Instant], now: Instant) -> list[Observation]:
+        return [self._recovered(track, code, at, now.mono_ms) for code, at in came.items()]
 
     def _recovered(self, track: Track, code: int, at: Instant, now_ms: int) -> FaultRecovered:
         track.remember_recovery(code, at, now_ms)

@@ -69,6 +69,35 @@ class Track:
         """When the code list is wanted next: a recovery to confirm, or a full query."""
         return min([self.codes_due_ms, *(r.due_ms for r in self.rechecks.values())])
 
+    def doubt_recovery(self, code: int, at: Instant) -> None:
+        """A recovery waits to be confirmed by the list; one that waits already keeps its time and its checks."""
+        self.rechecks.setdefault(code, Recheck(at))
+
+    def confirmed(self, listed: tuple[int, ...], asked: Instant) -> dict[int, Instant]:
+        """Recoveries that the list of a query confirms, with their times; they wait no longer.
+
+        Only those whose check was due before the query: gone from the list = true; listed to the end = another
+        module's, and forgotten.
+        """
+        found: dict[int, Instant] = {}
+        for code, recheck in list(self.rechecks.items()):
+            if recheck.due_ms > asked.mono_ms:
+                continue
+            if code not in listed:
+                found[code] = recheck.came
+            elif recheck.done + 1 < len(RECHECK_MS):
+                recheck.done += 1
+                continue
+            del self.rechecks[code]
+        return found
+
+    def unchecked(self, asked: Instant) -> dict[int, Instant]:
+        """Recoveries that a failed query should have checked, with their times; they wait no longer."""
+        found = {code: r.came for code, r in self.rechecks.items() if r.came <= asked}
+        for code in found:
+            del self.rechecks[code]
+        return found
+
     def remember_recovery(self, code: int, at: Instant, now_ms: int) -> None:
         """A recovery was passed on; forget those that the list cannot lag behind any more."""
         self.recovered_ms = {c: t for c, t in self.recovered_ms.items() if now_ms - t < LIST_LAG_MS}
