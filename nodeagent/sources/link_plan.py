@@ -47,11 +47,15 @@ class LinkTimes:
 
 @dataclass(slots=True)
 class _Track:
-    """One chip: its links by code, when hccn_tool is to be asked, and events that wait for its count of ports."""
+    """One chip: its links by code, when hccn_tool is to be asked, and events that wait for its count of ports.
+
+    news_ms: when the driver last told what an answer of the tool that was asked for before may not know.
+    """
 
     chip: ChipId
     links: dict[int, LinkState]
     due_ms: int
+    news_ms: int = 0
     asked_ms: int | None = None
     ub: int | None = None
     held: list[_CodeFact] = field(default_factory=list)
@@ -94,7 +98,7 @@ class LinkPlan:
                 self._inventory(observation.inventory, now)
                 found.append(observation)
             elif isinstance(observation, ChipCodes):
-                found += self._codes(observation)
+                found += self._codes(observation, now.mono_ms)
             elif isinstance(observation, _CodeFact):
                 found += self._code_fact(observation)
             else:
@@ -136,11 +140,13 @@ class LinkPlan:
             return [fact]  # visible once, and no state
         down = isinstance(fact, FaultOccurred)
         link.driver_says(down, fact.at)
-        if not down and link.query:
-            track.due_ms = min(track.due_ms, fact.at.mono_ms)  # the tool's word is older than the recovery
+        if not down:
+            track.news_ms = max(track.news_ms, fact.at.mono_ms)
+            if link.query:
+                track.due_ms = min(track.due_ms, fact.at.mono_ms)  # the tool's word is older than the recovery
         return self._express(track, link, fact.at, fact)
 
-    def _codes(self, answer: ChipCodes) -> list[Observation]:
+    def _codes(self, answer: ChipCodes, now_ms: int) -> list[Observation]:
         """The list says what the driver knows; the engine gets it with the state that is merged from all."""
         track = self._tracks.get(answer.logic_id)
         if track is None or not track.links:
@@ -150,7 +156,7 @@ class LinkPlan:
             was = link.event
             link.list_says(link.code in answer.codes, answer.at.mono_ms)
             if self._counting and link.event != was:
-                track.due_ms = min(track.due_ms, answer.at.mono_ms)
+                track.due_ms, track.news_ms = min(track.due_ms, now_ms), now_ms  # only a later count is surely younger
             found += self._express(track, link, answer.at)
         codes = tuple(c for c in answer.codes if c not in track.links)
         codes += tuple(link.code for link in track.links.values() if link.told_at(answer.at.mono_ms))
@@ -250,8 +256,11 @@ class LinkPlan:
         return wanted if track.asked_ms is None else max(wanted, track.asked_ms + distance_ms)
 
     def _plan_query(self, track: _Track, asked_ms: int) -> None:
+        """After the period; without it when the driver told meanwhile what an answer may not know, unless it agrees."""
         bad = any(link.bad for link in track.links.values())
-        track.due_ms = asked_ms + int((self._times.down_s if bad else self._times.query_s) * 1000)
+        doubted = track.news_ms > asked_ms and (bad or self._counting)
+        period_s = self._times.down_s if bad else self._times.query_s
+        track.due_ms = track.news_ms if doubted else asked_ms + int(period_s * 1000)
 
     # -- the gateway ------------------------------------------------------------------------
 

@@ -31,10 +31,8 @@ from nodeagent.sources.tracks import (
     CRASHES_TO_QUARANTINE,
     LIST_LAG_MS,
     QUARANTINE_S,
-    RECHECK_MS,
     RETRY_S,
     SETTLED_MS,
-    Recheck,
     Track,
 )
 
@@ -103,7 +101,7 @@ class ChipPlan:
     # -- what to do next -------------------------------------------------------
 
     def next_job(self, now_ms: int) -> Job | None:
-        """The most urgent call that is due, or None.
+        """The most urgent call that is due, to be made at once, or None.
 
         A session first; then the subscription (before the first query, so that nothing is missed in between);
         then recoveries to confirm and code lists, the longest overdue first; then health.
@@ -119,7 +117,9 @@ class ChipPlan:
         askable = [t for t in self.tracks.values() if t.askable]
         due = [(t.next_codes_ms(), t.chip.logic_id) for t in askable if t.next_codes_ms() <= now_ms]
         if due:
-            return Job(JobKind.CODES, min(due)[1])
+            logic_id = min(due)[1]
+            self.tracks[logic_id].wanted = False
+            return Job(JobKind.CODES, logic_id)
         due = [(t.health_due_ms, t.chip.logic_id) for t in askable if t.health_due_ms <= now_ms]
         return Job(JobKind.HEALTH, min(due)[1]) if due else None
 
@@ -265,14 +265,14 @@ class ChipPlan:
     def query_all(self, now: Instant) -> None:
         """Make a full query of every chip due: after a subscription, after lost events."""
         for track in self.tracks.values():
-            track.codes_due_ms = min(track.codes_due_ms, now.mono_ms)
+            track.want_codes(now.mono_ms)
 
     def _event(self, event: DriverEvent, at: Instant) -> list[Observation]:
         track = self.tracks.get(event.logic_id)
         if track is None or event.code == 0 or event.assertion not in (_RECOVERY, _OCCURRENCE, _ONCE):
             return [Unattributed(event.logic_id, event.code, at)]
         if event.code == codes.RESET_FINISHED:
-            track.codes_due_ms = min(track.codes_due_ms, at.mono_ms)
+            track.want_codes(at.mono_ms)
             return []
         if (partner := recovery_partner(event.code)) is not None:
             # A black-box code that says "recovered" in its own bits is the recovery of its twin (fault-catalogue 3.5).
@@ -290,7 +290,7 @@ class ChipPlan:
         """Link recoveries are believed as they come (2.6); a chip that cannot be asked counts as a failed check."""
         if code in codes.NETWORK_CODES or not track.askable:
             return [self._recovered(track, code, at, at.mono_ms)]
-        track.rechecks.setdefault(code, Recheck(at))
+        track.doubt_recovery(code, at)
         return []
 
     # -- answers ------------------------------------------------------------------
@@ -302,13 +302,13 @@ class ChipPlan:
         track.answered = True
         track.health_due_ms = now.mono_ms + self._ms(self._times.health_s)
         period_s = self._times.full_s if self.subscribed else self._times.poll_s
-        track.codes_due_ms = now.mono_ms + self._ms(period_s)
+        track.codes_due_ms = now.mono_ms + (0 if track.wanted else self._ms(period_s))
         if answer.codes is None:
             # The card has dropped and its list cannot be read: the drop is known, the other codes are not.
             found = self._drop(track, now) + self._give_up_rechecks(track, asked, now)
         else:
             track.dropped, track.silent = answer.dropped, False
-            found = self._judge_rechecks(track, answer.codes, asked, now)
+            found = self._all_recovered(track, track.confirmed(answer.codes, asked), now)
             believed = tuple(c for c in answer.codes if not track.lagging(c, asked.mono_ms))
             if len(believed) != len(answer.codes):
                 track.codes_due_ms = min(track.codes_due_ms, now.mono_ms + LIST_LAG_MS)
@@ -359,29 +359,15 @@ class ChipPlan:
 
     # -- inside -------------------------------------------------------------------
 
-    def _judge_rechecks(self, track: Track, listed: tuple[int, ...], asked: Instant, now: Instant) -> list[Observation]:
-        """Recoveries that came before the query: gone from the list = true; listed to the end = another module's."""
-        found: list[Observation] = []
-        for code, recheck in list(track.rechecks.items()):
-            if recheck.due_ms > asked.mono_ms:
-                continue
-            if code not in listed:
-                del track.rechecks[code]
-                found.append(self._recovered(track, code, recheck.came, now.mono_ms))
-            elif recheck.done + 1 >= len(RECHECK_MS):
-                del track.rechecks[code]
-            else:
-                recheck.done += 1
-        return found
-
     def _give_up_rechecks(self, track: Track, asked: Instant, now: Instant) -> list[Observation]:
         """A failed check honours the recovery and asks for a full query (decision 5, W09)."""
-        honoured = [(c, r) for c, r in track.rechecks.items() if r.came <= asked]
-        for code, _ in honoured:
-            del track.rechecks[code]
+        honoured = track.unchecked(asked)
         if honoured:
             track.codes_due_ms = min(track.codes_due_ms, now.mono_ms + LIST_LAG_MS)
-        return [self._recovered(track, code, recheck.came, now.mono_ms) for code, recheck in honoured]
+        return self._all_recovered(track, honoured, now)
+
+    def _all_recovered(self, track: Track, came: dict[int, Instant], now: Instant) -> list[Observation]:
+        return [self._recovered(track, code, at, now.mono_ms) for code, at in came.items()]
 
     def _recovered(self, track: Track, code: int, at: Instant, now_ms: int) -> FaultRecovered:
         track.remember_recovery(code, at, now_ms)

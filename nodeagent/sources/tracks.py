@@ -36,6 +36,7 @@ class Recheck:
 class Track:
     """One chip as the source sees it. Times are mono_ms.
 
+    wanted: a full query was asked for since the last one was handed out.
     answered: has answered or missed its deadline once. listed: the present session enumerates it.
     probe_due_ms: set while the chip is in quarantine, because its last call hung: only probes ask it.
     """
@@ -43,6 +44,7 @@ class Track:
     chip: ChipId
     codes_due_ms: int
     health_due_ms: int
+    wanted: bool = False
     answered: bool = False
     listed: bool = True
     dropped: bool = False
@@ -59,9 +61,42 @@ class Track:
         """May be asked in the main session."""
         return self.listed and self.probe_due_ms is None
 
+    def want_codes(self, now_ms: int) -> None:
+        """A full query that begins after this is due: the list of one under way may be older than what was missed."""
+        self.codes_due_ms, self.wanted = min(self.codes_due_ms, now_ms), True
+
     def next_codes_ms(self) -> int:
         """When the code list is wanted next: a recovery to confirm, or a full query."""
         return min([self.codes_due_ms, *(r.due_ms for r in self.rechecks.values())])
+
+    def doubt_recovery(self, code: int, at: Instant) -> None:
+        """A recovery waits to be confirmed by the list; one that waits already keeps its time and its checks."""
+        self.rechecks.setdefault(code, Recheck(at))
+
+    def confirmed(self, listed: tuple[int, ...], asked: Instant) -> dict[int, Instant]:
+        """Recoveries that the list of a query confirms, with their times; they wait no longer.
+
+        Only those whose check was due before the query: gone from the list = true; listed to the end = another
+        module's, and forgotten.
+        """
+        found: dict[int, Instant] = {}
+        for code, recheck in list(self.rechecks.items()):
+            if recheck.due_ms > asked.mono_ms:
+                continue
+            if code not in listed:
+                found[code] = recheck.came
+            elif recheck.done + 1 < len(RECHECK_MS):
+                recheck.done += 1
+                continue
+            del self.rechecks[code]
+        return found
+
+    def unchecked(self, asked: Instant) -> dict[int, Instant]:
+        """Recoveries that a failed query should have checked, with their times; they wait no longer."""
+        found = {code: r.came for code, r in self.rechecks.items() if r.came <= asked}
+        for code in found:
+            del self.rechecks[code]
+        return found
 
     def remember_recovery(self, code: int, at: Instant, now_ms: int) -> None:
         """A recovery was passed on; forget those that the list cannot lag behind any more."""

@@ -127,6 +127,24 @@ class TestEvents:
         plan.on_codes(0, CodesAnswer((), False), at(100), at(100))
         assert plan.next_job(100) == Job(JobKind.CODES, 1)
 
+    @pytest.mark.parametrize("asker", ["overflow", "reset"])
+    def test_a_full_query_that_is_asked_for_while_one_runs_is_made_after_it(self, asker: str) -> None:
+        """The driver may have made its list before the event that was lost, or before the reset ended."""
+        plan = opened()
+        plan.query_all(at(100))
+        assert plan.next_job(100) == Job(JobKind.CODES, 0)
+        if asker == "overflow":
+            plan.query_all(at(100))  # in the same millisecond, too
+        else:
+            feed(plan, 100, event(RESET_FINISHED, 1))
+        plan.on_codes(0, CodesAnswer((), False), at(100), at(102))
+        answer(plan, 102, chip=1)  # waits longer
+        assert plan.next_due_ms() == 102
+        assert answer(plan, 103, X) == [ChipCodes(0, (X,), at(103))]
+        later = plan.next_due_ms()
+        assert later is not None
+        assert later > 103
+
 
 class TestRecoveries:
     def test_believed_when_the_list_does_not_have_it(self) -> None:
@@ -284,7 +302,7 @@ class TestHangs:
         assert ChipSilent(1, "the driver does not list it any more", at(2000)) in found
         assert 1 in plan.tracks
         plan.on_subscribed(at(2000))
-        plan.on_codes(0, CodesAnswer((), False), at(2000), at(2000))
+        answer(plan, 2000)
         assert plan.next_job(31_999) == Job(JobKind.HEALTH, 0)
         assert plan.next_job(32_000) == Job(JobKind.OPEN)
 

@@ -204,6 +204,17 @@ class TestQueries:
         plan.take([occurred(LINK_DOWN, 21), recovered(LINK_DOWN, 22)], at(22))
         assert plan.next_due_ms() == 25_000
 
+    @pytest.mark.parametrize("before", [True, False])
+    def test_a_recovery_that_comes_while_the_tool_is_asked_makes_its_answer_an_older_word(self, before: bool) -> None:
+        plan = planned(tool=True)
+        plan.on_link(0, before, at(10))
+        plan.take([occurred(LINK_DOWN, 11)], at(11))
+        plan.take([recovered(LINK_DOWN, 42)], at(42))
+        plan.on_link(0, False, at(41))
+        assert plan.next_due_ms() == 46_000
+        assert plan.on_link(0, True, at(46)) == [recovered(LINK_DOWN, 46)]
+        assert plan.next_due_ms() == 346_000
+
     def test_an_error_is_neither_up_nor_down(self) -> None:  # R15
         plan = planned(tool=True)
         assert plan.on_link(0, None, at(0)) == []
@@ -324,6 +335,16 @@ class TestPorts:
         assert plan.next_due_ms() == 300_000
         plan.take([listed(20, X, UBOE_PORT_DOWN)], at(20))
         assert plan.next_due_ms() == 20_000
+
+    def test_a_list_that_differs_while_ports_are_counted_asks_for_another_count(self) -> None:
+        """The list may be younger than the count, although its query began before."""
+        plan = self.bonded()
+        plan.take([recovered(UB_PORT_DOWN, 19)], at(19))
+        plan.take([listed(19.9, X, UBOE_PORT_DOWN)], at(21))
+        assert plan.on_ports(0, PortCount(0, 0), at(20)) == []
+        assert plan.next_due_ms() == 25_000
+        assert plan.on_ports(0, PortCount(1, 0), at(25))[-1] == occurred(UBOE_PORT_DOWN, 25, severity=None)
+        assert plan.next_due_ms() == 55_000
 
     def test_a_bad_gateway_keeps_the_bare_code_when_the_ports_are_back(self) -> None:
         plan = self.bonded()
