@@ -13,9 +13,15 @@ settings.load_profile("nodeagent")
 
 
 @pytest.fixture
-def server() -> Iterator[MockServer]:
-    """A mock node of eight A2 chips; files of tests that share one node have a fixture of their own."""
-    with MockServer.start("a2") as server:
+def mock_node() -> str:
+    """The node that `server` is: eight A2 chips. Files of tests that need another one say so here."""
+    return "a2"
+
+
+@pytest.fixture
+def server(mock_node: str) -> Iterator[MockServer]:
+    """A mock node; files of tests that share one have a fixture of their own."""
+    with MockServer.start(mock_node) as server:
         yield server
 
 

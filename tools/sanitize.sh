@@ -15,7 +15,8 @@ stress() {
     # shellcheck disable=SC2086  # flags are words
     $cc $flags $sanitizer -shared -fPIC -fvisibility=hidden "tests/native/$3.c" -o "$out/$3.so" -pthread
     # shellcheck disable=SC2086
-    $cc $flags $sanitizer "tests/native/$2.c" native/shim/ring.c "native/shim/$4.c" -o "$out/$2" -pthread -ldl
+    $cc $flags $sanitizer "tests/native/$2.c" native/shim/ring.c native/shim/shim_common.c "native/shim/$4.c" \
+        -o "$out/$2" -pthread -ldl
     printf '%-18s %-12s ' "$1" "$2"
     # ThreadSanitizer cannot map its shadow with the randomisation of some kernels.
     if [ "$1" = thread ] && command -v setarch >/dev/null; then

@@ -3,10 +3,9 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "na_abi_sizes.h"
-#include "ring.h"
+#include "shim_common.h"
 
 #define RING_CAPACITY 4096 /* four seconds of the largest storm we promise to survive */
 #define MAIN_CMD_CHIP_INF 12
@@ -54,11 +53,8 @@ static struct {
 #undef POINTER
 } api;
 
-static void *library;
+static struct na_shim shim;
 static int generation = 1;
-static char load_error[512];
-static struct na_ring ring;
-static int ring_ready;
 
 #define CALL(name, ...) (api.name ? api.name(__VA_ARGS__) : NA_NO_SYMBOL)
 /* The same call in the generation that is in use. */
@@ -73,37 +69,18 @@ static int ring_ready;
 static void on_fault(struct dcmi_event *event)
 {
     struct na_event item;
-    struct timespec mono, wall;
 
-    clock_gettime(CLOCK_MONOTONIC, &mono);
-    clock_gettime(CLOCK_REALTIME, &wall);
     memset(&item, 0, sizeof item);
-    item.mono_ns = (uint64_t)mono.tv_sec * 1000000000u + (uint64_t)mono.tv_nsec;
-    item.wall_ms = (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000;
+    na_shim_stamp(&item.mono_ns, &item.wall_ms);
     item.event = *event; /* the library reuses the buffer as soon as we return */
-    na_ring_push(&ring, &item);
+    na_ring_push(&shim.ring, &item);
 }
 
 int na_dcmi_open(const char *path)
 {
-    const char *reason;
-
-    if (library != NULL)
-        return 0;
-    if (!ring_ready) {
-        if (na_ring_init(&ring, sizeof(struct na_event), RING_CAPACITY) != 0) {
-            snprintf(load_error, sizeof load_error, "no memory or no eventfd for the event ring");
-            return NA_NOT_LOADED;
-        }
-        ring_ready = 1;
-    }
-    library = dlopen(path, RTLD_LAZY | RTLD_GLOBAL);
-    if (library == NULL) {
-        reason = dlerror();
-        snprintf(load_error, sizeof load_error, "%s", reason ? reason : "the loader gave no reason");
+    if (na_shim_open(&shim, path, sizeof(struct na_event), RING_CAPACITY) != 0)
         return NA_NOT_LOADED;
-    }
-#define RESOLVE(name) *(void **)&api.name = dlsym(library, #name);
+#define RESOLVE(name) *(void **)&api.name = dlsym(shim.library, #name);
     FUNCTIONS(RESOLVE)
 #undef RESOLVE
     return 0;
@@ -111,12 +88,12 @@ int na_dcmi_open(const char *path)
 
 const char *na_dcmi_load_error(void)
 {
-    return load_error;
+    return shim.load_error;
 }
 
 int na_dcmi_has(const char *symbol)
 {
-    return library != NULL && dlsym(library, symbol) != NULL;
+    return shim.library != NULL && dlsym(shim.library, symbol) != NULL;
 }
 
 int na_dcmi_init(int wanted)
@@ -271,11 +248,10 @@ int na_dcmi_subscribe(void)
 
 int na_dcmi_event_fd(void)
 {
-    return ring_ready ? ring.wake_fd : -1;
+    return na_shim_event_fd(&shim);
 }
 
 unsigned int na_dcmi_drain(struct na_event *events, unsigned int room, uint64_t *dropped)
 {
-    *dropped = 0;
-    return ring_ready ? na_ring_drain(&ring, events, room, dropped) : 0;
+    return na_shim_drain(&shim, events, room, dropped);
 }

@@ -4,9 +4,8 @@ One `ChipDriver` is one session with the library: opened, used, and replaced by 
 the child ends. `FakeChipDriver` (nodeagent.drivers.fake) offers the same on a pretended node.
 """
 
-import os
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from nodeagent.core.codes import CARD_DROPPED
@@ -17,7 +16,7 @@ from nodeagent.drivers.answers import NOT_READY_RC, AnswerDamaged, AnswerError, 
 from nodeagent.drivers.facts import judge_fact
 from nodeagent.drivers.host import DriverHost, HostSpec, Reaper
 from nodeagent.drivers.identity import INVALID_ID, family_of, super_pod_of
-from nodeagent.drivers.library import DCMI_FILE_NAME, explicit_library, find_library
+from nodeagent.drivers.library import DCMI_FILE_NAME, LibrarySettings
 
 MAX_CODES = 128
 
@@ -87,18 +86,10 @@ Connect = Callable[[Callable[[DriverNews], None]], ChipDriver]
 
 
 @dataclass(frozen=True, slots=True)
-class DcmiSettings:
-    """library: path, empty = search. trust: skip the ownership check. Deadlines in real seconds.
+class DcmiSettings(LibrarySettings):
+    """How DCMI is found and called. generation: of its functions, `v1`, `v2`, or `auto`."""
 
-    environment: variables for the driver host beside our own.
-    """
-
-    library: str = ""
-    trust: bool = False
     generation: str = "auto"
-    call_deadline_s: float = 5.0
-    init_deadline_s: float = 120.0
-    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 class HostedChips:
@@ -284,7 +275,5 @@ def open_dcmi(host: DriverHost, settings: DcmiSettings) -> tuple[str, str]:
 
 
 def dcmi_path(settings: DcmiSettings) -> str:
-    """Where the library lies; its ownership is checked unless the settings trust it. Raises LibraryError."""
-    if settings.library:
-        return explicit_library(settings.library, trust=settings.trust)
-    return find_library(DCMI_FILE_NAME, os.environ)
+    """Where the library lies; see `LibrarySettings.path`."""
+    return settings.path(DCMI_FILE_NAME)

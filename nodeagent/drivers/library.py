@@ -4,6 +4,7 @@ import os
 import stat
 import subprocess
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from nodeagent.core.errors import LibraryError
@@ -20,6 +21,26 @@ _HINT = (
     "mount the driver directory /usr/local/Ascend/driver, set LD_LIBRARY_PATH to its lib64 folders,"
     " or name the file in {setting}"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class LibrarySettings:
+    """library: path, empty = search. trust: skip the ownership check. Deadlines in real seconds.
+
+    environment: variables for the driver host beside our own.
+    """
+
+    library: str = ""
+    trust: bool = False
+    call_deadline_s: float = 5.0
+    init_deadline_s: float = 120.0
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def path(self, file_name: str, *, setting: str = "driver.library") -> str:
+        """Where the library lies; its ownership is checked unless the settings trust it. Raises LibraryError."""
+        if self.library:
+            return explicit_library(self.library, trust=self.trust, setting=setting)
+        return find_library(file_name, os.environ, setting=setting)
 
 
 def find_library(file_name: str, environ: Mapping[str, str], *, setting: str = "driver.library") -> str:

@@ -4,14 +4,13 @@ One `SwitchDriver` is one session: opened, used, and replaced by a new one when 
 shares nothing with the sessions of DCMI, so neither can take the other along.
 """
 
-import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from nodeagent.core.switch import RECOVERY, SwitchRecord
 from nodeagent.drivers.host import DriverHost, HostSpec, Reaper
-from nodeagent.drivers.library import LINGQU_FILE_NAME, explicit_library, find_library
+from nodeagent.drivers.library import LINGQU_FILE_NAME, LibrarySettings
 
 FIRST_ROOM = 128
 """Records that are asked for at first, as upstream does (lingqu-switch-faults 3.2)."""
@@ -60,17 +59,8 @@ ConnectSwitches = Callable[[Callable[[SwitchNews], None]], SwitchDriver]
 
 
 @dataclass(frozen=True, slots=True)
-class LingquSettings:
-    """library: path, empty = search. trust: skip the ownership check. Deadlines in real seconds.
-
-    environment: variables for the driver host beside our own.
-    """
-
-    library: str = ""
-    trust: bool = False
-    call_deadline_s: float = 5.0
-    init_deadline_s: float = 120.0
-    environment: Mapping[str, str] = field(default_factory=dict)
+class LingquSettings(LibrarySettings):
+    """How the LingQu library is found and called."""
 
 
 class HostedSwitches:
@@ -131,7 +121,5 @@ def judge_faults(listed: list[list[int]]) -> tuple[SwitchRecord, ...]:
 
 
 def lingqu_path(settings: LingquSettings) -> str:
-    """Where the library lies; its ownership is checked unless the settings trust it. Raises LibraryError."""
-    if settings.library:
-        return explicit_library(settings.library, trust=settings.trust, setting="switches.library")
-    return find_library(LINGQU_FILE_NAME, os.environ, setting="switches.library")
+    """Where the library lies; see `LibrarySettings.path`."""
+    return settings.path(LINGQU_FILE_NAME, setting="switches.library")

@@ -5,7 +5,6 @@ finding that refuses the document. Nothing in this module raises.
 """
 
 import re
-from dataclasses import dataclass, field
 
 from nodeagent.core.codes import NETWORK_CODES
 from nodeagent.core.levels import Level
@@ -13,8 +12,7 @@ from nodeagent.policy.table import LevelEntry
 from nodeagent.policy.table_draft import NETWORK_LEVELS, TABLE_LEVELS
 from nodeagent.policy.table_records import Finding, Place
 from nodeagent.policy.table_yaml import shown
-from nodeagent.policy.upstream_document import Document, texts
-from nodeagent.policy.upstream_json import BadJson
+from nodeagent.policy.upstream_document import Document, LevelsRead, read_lists
 
 FAULT_CODES_KEY = "faultCode.json"
 """Key of the ConfigMap, and name of the file, with the levels."""
@@ -28,28 +26,11 @@ CHIP_LISTS = {f"{level.text}Codes": level for level in reversed(TABLE_LEVELS)}
 """Keys of the lists of chip codes, the most serious level first: that one wins (chip-faults 3.3)."""
 NETWORK_LISTS = {f"{level.text}NetworkCodes": level for level in reversed(NETWORK_LEVELS)}
 """Keys of the lists of the parameter plane, the most serious level first."""
-_NAMES = {name.lower(): name for name in (*CHIP_LISTS, *NETWORK_LISTS)}
 _HEX = re.compile(r"[0-9A-Fa-f]{1,16}")
 _MAX_CODE = 2**40
 
 
-@dataclass(slots=True)
-class LevelsRead:
-    """What a faultCode.json says: one entry for each code, in file order of the level that counts.
-
-    findings: a serious one refuses the document; then there are no entries.
-    """
-
-    entries: list[LevelEntry] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
-
-    @property
-    def usable(self) -> bool:
-        """False: the document must be refused."""
-        return not any(finding.serious for finding in self.findings)
-
-
-def read_levels(label: str, text: str) -> LevelsRead:
+def read_levels(label: str, text: str) -> LevelsRead[LevelEntry]:
     """The levels of a faultCode.json, for `FaultTable.with_levels`.
 
     label: file name or object key, for places. Keys fit in any letter case, unknown ones and codes that are not
@@ -57,18 +38,7 @@ def read_levels(label: str, text: str) -> LevelsRead:
     A code in several lists has the most serious of their levels, a Restart level of a code of the parameter plane
     is NotHandleFault there, both with a warning.
     """
-    document = Document(label, text)
-    entries: dict[int, LevelEntry] = {}
-    try:
-        lists = {name: texts(node, name) for name, node in document.fields(document.root(), _NAMES)}
-        for name, level in (CHIP_LISTS | NETWORK_LISTS).items():
-            for written, offset in lists.get(name, ()):
-                _take(document, entries, name, level, written, offset)
-    except BadJson as bad:
-        document.refuse(bad)
-        entries = {}
-    document.findings.sort(key=lambda finding: finding.place.line)
-    return LevelsRead(list(entries.values()), document.findings)
+    return read_lists(label, text, CHIP_LISTS | NETWORK_LISTS, _take)
 
 
 def parse_code_text(written: str) -> int | None:

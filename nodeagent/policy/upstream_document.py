@@ -1,6 +1,8 @@
-"""What both JSON documents of upstream have in common: typed access with findings (chip-faults 3.2, 5)."""
+"""What upstream's JSON documents have in common: typed access with findings, lists of codes (chip-faults 3.2, 5)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from nodeagent.policy.table_draft import nearest
 from nodeagent.policy.table_records import Finding, Place
@@ -9,6 +11,11 @@ from nodeagent.policy.upstream_json import BadJson, Lines, Node, folded, parse
 
 BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
 _KINDS = {"list": "a list", "object": "an object", "string": "a text", "number": "a whole number"}
+
+
+Code = TypeVar("Code")
+Entry = TypeVar("Entry")
+Rank = TypeVar("Rank")
 
 
 class Document:
@@ -64,6 +71,48 @@ class Document:
                 self.warn(offset, "", f"{name} stands twice; the later one counts")
             last[name] = value
         yield from last.items()
+
+
+@dataclass(slots=True)
+class LevelsRead(Generic[Entry]):
+    """What a document of levels says: one entry for each code, in file order of the level that counts.
+
+    findings: a serious one refuses the document; then there are no entries.
+    """
+
+    entries: list[Entry] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def usable(self) -> bool:
+        """False: the document must be refused."""
+        return not any(finding.serious for finding in self.findings)
+
+
+def read_lists(
+    label: str,
+    text: str,
+    lists: Mapping[str, Rank],
+    take: Callable[[Document, dict[Code, Entry], str, Rank, str, int], None],
+) -> LevelsRead[Entry]:
+    """Read an object whose members are lists of codes, one for each level. Never raises.
+
+    lists: the members in the order in which they count, with their levels; their letter case does not matter.
+    take: adds one listed code: document, entries so far, member, level, code as written, its offset.
+    """
+    document = Document(label, text)
+    entries: dict[Code, Entry] = {}
+    proper = {name.lower(): name for name in lists}
+    try:
+        found = {name: texts(node, name) for name, node in document.fields(document.root(), proper)}
+        for name, level in lists.items():
+            for written, offset in found.get(name, ()):
+                take(document, entries, name, level, written, offset)
+    except BadJson as bad:
+        document.refuse(bad)
+        entries = {}
+    document.findings.sort(key=lambda finding: finding.place.line)
+    return LevelsRead(list(entries.values()), document.findings)
 
 
 def typed(node: Node, kind: str, what: str) -> Node | None:

@@ -5,14 +5,11 @@ Read as upstream reads it: what it drops is a warning here, a member that is no 
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from nodeagent.core.switch_codes import MAX_CODE_LETTERS, SwitchLevel, parse_switch_code
 from nodeagent.policy.switch_table import SwitchEntry, SwitchTable
-from nodeagent.policy.table_records import Finding
 from nodeagent.policy.table_yaml import shown
-from nodeagent.policy.upstream_document import Document, texts
-from nodeagent.policy.upstream_json import BadJson
+from nodeagent.policy.upstream_document import Document, LevelsRead, read_lists
 
 SWITCH_CODES_KEY = "SwitchFaultCode.json"
 """Key of the ConfigMap, and name of the file, with the levels of switch faults."""
@@ -25,36 +22,11 @@ SWITCH_LISTS = {
     "NotHandleFaultCodes": SwitchLevel.NOT_HANDLE,
 }
 """Members, the most serious level first: that one wins; what must be reset is separated."""
-_NAMES = {name.lower(): name for name in SWITCH_LISTS}
 
 
-@dataclass(slots=True)
-class SwitchLevelsRead:
-    """What the document says: one entry for each code. findings: a serious one refuses it; then there is no entry."""
-
-    entries: list[SwitchEntry] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
-
-    @property
-    def usable(self) -> bool:
-        """False: the document must be refused."""
-        return not any(finding.serious for finding in self.findings)
-
-
-def read_switch_levels(label: str, text: str) -> SwitchLevelsRead:
+def read_switch_levels(label: str, text: str) -> LevelsRead[SwitchEntry]:
     """The levels of a SwitchFaultCode.json, for `SwitchTable.with_levels`. label: for places. Never raises."""
-    document = Document(label, text)
-    entries: dict[str, SwitchEntry] = {}
-    try:
-        lists = {name: texts(node, name) for name, node in document.fields(document.root(), _NAMES)}
-        for name, level in SWITCH_LISTS.items():
-            for written, offset in lists.get(name, ()):
-                _take(document, entries, name, level, written, offset)
-    except BadJson as bad:
-        document.refuse(bad)
-        entries = {}
-    document.findings.sort(key=lambda finding: finding.place.line)
-    return SwitchLevelsRead(list(entries.values()), document.findings)
+    return read_lists(label, text, SWITCH_LISTS, _take)
 
 
 def switch_levels_json(table: SwitchTable) -> str:

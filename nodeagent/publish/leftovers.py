@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any
 
 from nodeagent.publish.conditions import ConditionType
-from nodeagent.publish.managed_fields import names_below, owners
+from nodeagent.publish.managed_fields import Manager, is_recorded, names_below, owners
 from nodeagent.publish.other_writer import OURS
 from nodeagent.render.device_info import DEVICE_KEY, NAME_PREFIX, NAMESPACE, SHADOW_SUFFIX
 from nodeagent.render.node_object import ANNOTATIONS, LABELS
@@ -70,7 +70,7 @@ def config_map_leftover(metadata: Mapping[str, Any], now_ms: int) -> Leftover:
     if not writers:
         kept = f"the API server has no record of who wrote {DEVICE_KEY}"
     elif others:
-        kept = f"{DEVICE_KEY} is written by {others[0].name}, last at {_time(others[0].at_ms)}"
+        kept = f"{DEVICE_KEY} is written by {_said(others[0])}, last at {_time(others[0].at_ms)}"
     elif 0 <= now_ms - writers[0].at_ms <= RECENT_MS:
         note = f"written {(now_ms - writers[0].at_ms) // 1000} s ago: a daemon that still runs writes it again"
     return Leftover(What.CONFIG_MAP, place, kept=kept, note=note, uid=_uid(metadata), version=_version(metadata))
@@ -82,7 +82,7 @@ def node_leftovers(metadata: Mapping[str, Any]) -> list[Leftover]:
     found = []
     for what, part, known in ((What.LABEL, "f:labels", LABELS), (What.ANNOTATION, "f:annotations", ANNOTATIONS)):
         there = metadata.get(part.removeprefix("f:")) or {}
-        if not metadata.get("managedFields"):
+        if not is_recorded(metadata):
             found += [(what, name, "the API server has no record of who set it") for name in known if name in there]
         for spelled in sorted(names_below(metadata, OURS, *_MARKS, part)):
             name = spelled.removeprefix("f:")
@@ -115,8 +115,12 @@ def conditions_patch(leftovers: list[Leftover]) -> dict[str, Any] | None:
 
 
 def _shared(metadata: Mapping[str, Any], *path: str) -> str:
-    others = [writer.name for writer in owners(metadata, *path) if writer.name != OURS]
-    return f"also set by {others[0]}" if others else ""
+    others = [writer for writer in owners(metadata, *path) if writer.name != OURS]
+    return f"also set by {_said(others[0])}" if others else ""
+
+
+def _said(writer: Manager) -> str:
+    return writer.name or "a program without a name"
 
 
 def _type_of(spelled: str) -> str:

@@ -12,10 +12,16 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Manager:
-    """One manager of a field. at_ms: its last write of anything, Unix milliseconds; 0 = not told."""
+    """One manager of a field. at_ms: its last write of anything, Unix milliseconds. Empty or 0 = not told."""
 
     name: str
     at_ms: int = 0
+
+
+def is_recorded(metadata: Mapping[str, Any]) -> bool:
+    """The server keeps a record of who wrote what of this object."""
+    entries = metadata.get("managedFields")
+    return isinstance(entries, list) and bool(entries)
 
 
 def owners(metadata: Mapping[str, Any], *path: str) -> tuple[Manager, ...]:
@@ -24,7 +30,7 @@ def owners(metadata: Mapping[str, Any], *path: str) -> tuple[Manager, ...]:
     path: as `managedFields` spells it, e.g. `f:data`, `f:DeviceInfoCfg`.
     """
     found = [
-        Manager(str(entry.get("manager")), _ms(entry.get("time")))
+        Manager(_name(entry.get("manager")), _ms(entry.get("time")))
         for entry in _entries(metadata)
         if _has(entry.get("fieldsV1"), path)
     ]
@@ -46,6 +52,10 @@ def names_below(metadata: Mapping[str, Any], manager: str, *path: str) -> set[st
 def _entries(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
     entries = metadata.get("managedFields")
     return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+
+
+def _name(manager: object) -> str:
+    return manager if isinstance(manager, str) else ""
 
 
 def _has(fields: Any, path: tuple[str, ...]) -> bool:

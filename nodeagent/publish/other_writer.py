@@ -4,12 +4,12 @@ Upstream's device plugin writes the same object, and the last writer wins. So be
 the object lately; an operator who edits a field with kubectl is no such writer.
 """
 
-import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from typing import Any
 
 from nodeagent.core.instant import Instant
+from nodeagent.publish.managed_fields import is_recorded, owners
 from nodeagent.render.device_info import DESCRIPTION, DESCRIPTION_KEY, DEVICE_KEY, KEYS, LABELS, SHADOW_LABELS
 from nodeagent.render.reading import published_update_time
 
@@ -33,27 +33,18 @@ def other_writer(obj: Mapping[str, object], now_ms: int) -> OtherWriter | None:
     By `managedFields`; where the server does not keep them, by a text that is not ours with a recent `UpdateTime`.
     """
     metadata = obj.get("metadata")
-    entries = metadata.get("managedFields") if isinstance(metadata, dict) else None
-    if isinstance(entries, list) and entries:
-        found = [writer for entry in entries if (writer := _writer(entry)) is not None]
-    else:
-        found = _by_content(obj)
+    found = _by_record(metadata) if isinstance(metadata, dict) and is_recorded(metadata) else _by_content(obj)
     recent = [writer for writer in found if abs(now_ms - writer.at_ms) <= RECENT_MS]
     return max(recent, key=lambda writer: writer.at_ms, default=None)
 
 
-def _writer(entry: object) -> OtherWriter | None:
-    if not isinstance(entry, dict):
-        return None
-    manager, fields, at = entry.get("manager"), entry.get("fieldsV1"), entry.get("time")
-    if not isinstance(manager, str) or manager == OURS or manager.startswith(_PEOPLE) or not isinstance(at, str):
-        return None
-    data = fields.get("f:data") if isinstance(fields, dict) else None
-    if not isinstance(data, dict) or f"f:{DEVICE_KEY}" not in data:
-        return None
-    with contextlib.suppress(ValueError):
-        return OtherWriter(manager, int(datetime.fromisoformat(at.replace("Z", "+00:00")).timestamp() * 1000))
-    return None
+def _by_record(metadata: Mapping[str, Any]) -> list[OtherWriter]:
+    """Writers that have a name and a time and are neither we nor people."""
+    return [
+        OtherWriter(manager.name, manager.at_ms)
+        for manager in owners(metadata, "f:data", f"f:{DEVICE_KEY}")
+        if manager.name and manager.at_ms and manager.name != OURS and not manager.name.startswith(_PEOPLE)
+    ]
 
 
 def _by_content(obj: Mapping[str, object]) -> list[OtherWriter]:

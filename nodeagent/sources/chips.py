@@ -25,13 +25,13 @@ from nodeagent.sources.chip_calls import Brought, ChipCalls, News, Probed, Resul
 from nodeagent.sources.chip_session import Session, Sessions
 from nodeagent.sources.driver_standing import DriverStanding
 from nodeagent.sources.fact_questions import FactQuestions
-from nodeagent.sources.gate import Gate
+from nodeagent.sources.loop import SourceLoop
 from nodeagent.sources.plan import ChipPlan, ChipTimes, JobKind, Outcome
 
 log = logging.getLogger("nodeagent.chips")
 
 
-class ChipSource:
+class ChipSource(SourceLoop[News | Brought]):
     """Turns one chip library into observations, for ever.
 
     emit: takes observations, from the source's thread. stuck_children: how many abandoned hosts still live; while
@@ -50,68 +50,34 @@ class ChipSource:
         stuck_children: Callable[[], int] = lambda: 0,
         on_facts: Callable[[NodeFacts], None] = lambda _: None,
     ) -> None:
-        self._clock = clock
+        super().__init__(clock)
         self._emit = emit
         self._metrics = metrics
         self._plan = ChipPlan(times)
         self._facts = FactQuestions(self._plan, times.facts_s, on_facts)
-        self._inbox: queue.SimpleQueue[News | Brought | None] = queue.SimpleQueue()
         self._tasks: Tasks = queue.SimpleQueue()
-        self._gate = Gate()
         self._calls = ChipCalls(connect, self._gate, clock, metrics, stuck_children, self._inbox.put)
         self._sessions = Sessions()
         self._standing = DriverStanding(events, metrics)
         self._busy = False
         self._probing = False
-        self._stopping = threading.Event()
 
     @property
     def library(self) -> LibraryFacts:
         """The library in use, or why there is none; from any thread."""
         return self._standing.library
 
-    @property
-    def waiting(self) -> int:
-        """News and answers in the inbox."""
-        return self._inbox.qsize()
-
-    def run(self) -> None:
-        """Work until `stop`; the supervisor calls this again should it ever raise."""
-        self._new_thread()
-        try:
-            while not self._stopping.is_set():
-                self._dispatch()
-                message = self._next()
-                if message is not None:
-                    self._take(message)
-        finally:
-            self._tasks.put(None)
-            self._sessions.close()
-            self._busy = False
-            self._plan.on_session_lost(self._clock.now())
+    def _end(self) -> None:
+        self._tasks.put(None)
+        self._sessions.close()
+        self._busy = False
+        self._plan.on_session_lost(self._clock.now())
 
     def _new_thread(self) -> None:
         self._tasks.put(None)
         self._tasks = queue.SimpleQueue()
         self._busy = self._probing = False
         threading.Thread(target=self._calls.make, args=(self._tasks,), name="chips.calls", daemon=True).start()
-
-    # -- release for a driver upgrade, from any thread -----------------------------
-
-    def release(self) -> None:
-        """Let go of the driver and hold what is known, until `resume`; `holds_driver` says when that is done."""
-        self._gate.shut()
-        self._inbox.put(None)
-
-    def resume(self) -> None:
-        """Open the driver again and query every chip."""
-        self._gate.open()
-        self._inbox.put(None)
-
-    @property
-    def holds_driver(self) -> bool:
-        """A session is open, or may still be; one that was closed and does not end is the reaper's matter."""
-        return not self._gate.held
 
     @property
     def sees_chips(self) -> bool:
@@ -124,33 +90,21 @@ class ChipSource:
         self._new_thread()
         self._standing.released()
 
-    def _follow_gate(self) -> None:
-        self._gate.follow(self._let_go, lambda: self._plan.resume(self._clock.now()))
-
-    def stop(self) -> None:
-        """Make `run` return; sessions are closed without waiting for calls that hang."""
-        self._stopping.set()
-        self._inbox.put(None)
+    def _take_back(self) -> None:
+        self._plan.resume(self._clock.now())
 
     # -- the loop -----------------------------------------------------------------
 
-    def _next(self) -> News | Brought | None:
+    def _due_ms(self) -> int | None:
         if self._busy:
-            due_ms = None if self._probing else self._probe_due_ms()
-        else:
-            due = (self._plan.next_due_ms(probing=self._probing), self._facts.due_ms())
-            due_ms = min((ms for ms in due if ms is not None), default=None)
-        timeout_s = None if due_ms is None else self._clock.real_s((due_ms - self._clock.now().mono_ms) / 1000)
-        try:
-            return self._inbox.get(timeout=timeout_s)
-        except queue.Empty:
-            return None
+            return None if self._probing else self._probe_due_ms()
+        due = (self._plan.next_due_ms(probing=self._probing), self._facts.due_ms())
+        return min((ms for ms in due if ms is not None), default=None)
 
     def _probe_due_ms(self) -> int | None:
         return min((t.probe_due_ms for t in self._plan.tracks.values() if t.probe_due_ms is not None), default=None)
 
     def _dispatch(self) -> None:
-        self._follow_gate()
         now = self._clock.now()
         if not self._busy:
             job = self._plan.next_job(now.mono_ms) or self._facts.next_job(now.mono_ms)
@@ -166,7 +120,6 @@ class ChipSource:
                 threading.Thread(target=self._calls.probe, args=probe, name="chips.probe", daemon=True).start()
 
     def _take(self, message: News | Brought) -> None:
-        self._follow_gate()  # what ended because the gate was shut is no news of the chips
         now = self._clock.now()
         if isinstance(message, News):
             self._on_news(message, now)

@@ -19,14 +19,14 @@ from nodeagent.core.telemetry import Event, EventReason, EventSink, Metrics
 from nodeagent.drivers.answers import result_label
 from nodeagent.drivers.host import HostGoneError, HostStuckError
 from nodeagent.drivers.switches import MAX_ROOM, ConnectSwitches
-from nodeagent.sources.gate import Gate
+from nodeagent.sources.loop import SourceLoop
 from nodeagent.sources.switch_calls import News, Result, Session, Task, Tasks, make_calls
 from nodeagent.sources.switch_plan import OpenFailure, SwitchJob, SwitchPlan, SwitchTimes
 
 log = logging.getLogger("nodeagent.switches")
 
 
-class SwitchSource:
+class SwitchSource(SourceLoop[News | Result]):
     """Turns the switch library into observations, for ever.
 
     connect: maker of sessions, None = the library is not to be used. emit: takes observations, from the source's
@@ -42,20 +42,17 @@ class SwitchSource:
         events: EventSink,
         metrics: Metrics,
     ) -> None:
+        super().__init__(clock)
         self._connect = connect
-        self._clock = clock
         self._emit = emit
         self._events = events
         self._metrics = metrics
         self._plan = SwitchPlan(times)
-        self._gate = Gate()
-        self._inbox: queue.SimpleQueue[News | Result | None] = queue.SimpleQueue()
         self._tasks: Tasks = queue.SimpleQueue()
         self._busy = False
         self._session: Session | None = None
         self._present = threading.Event()
         self._started = False
-        self._stopping = threading.Event()
         self._said: dict[str, str] = {}
 
     def observe(self, observations: Sequence[Observation]) -> None:
@@ -65,31 +62,6 @@ class SwitchSource:
                 self._present.set()
                 self._inbox.put(None)
 
-    @property
-    def waiting(self) -> int:
-        """News and answers in the inbox."""
-        return self._inbox.qsize()
-
-    def run(self) -> None:
-        """Work until `stop`; the supervisor calls this again should it ever raise."""
-        self._new_thread()
-        try:
-            while not self._stopping.is_set():
-                self._dispatch()
-                message = self._next()
-                if message is not None:
-                    self._take(message)
-        finally:
-            self._tasks.put(None)
-            if self._session is not None:
-                self._close_session()
-                self._plan.on_session_lost(self._clock.now())
-
-    def stop(self) -> None:
-        """Make `run` return; the session is closed without waiting for a call that hangs."""
-        self._stopping.set()
-        self._inbox.put(None)
-
     def _new_thread(self) -> None:
         self._tasks.put(None)
         self._tasks, self._busy = queue.SimpleQueue(), False
@@ -97,28 +69,19 @@ class SwitchSource:
             work = (self._tasks, self._connect, self._gate, self._clock, self._inbox.put)
             threading.Thread(target=make_calls, args=work, name="switches.calls", daemon=True).start()
 
+    def _end(self) -> None:
+        self._tasks.put(None)
+        if self._session is not None:
+            self._close_session()
+            self._plan.on_session_lost(self._clock.now())
+
     def _close_session(self) -> None:
         if self._session is not None and self._session.driver is not None:
             self._session.driver.close()
         self._session = None
         self._metrics.set("switch_subscribed", 0)
 
-    # -- release for a driver upgrade, from any thread -----------------------------
-
-    def release(self) -> None:
-        """Let go of the library and hold what is known, until `resume`; `holds_driver` says when that is done."""
-        self._gate.shut()
-        self._inbox.put(None)
-
-    def resume(self) -> None:
-        """Look for the library again, subscribe and query."""
-        self._gate.open()
-        self._inbox.put(None)
-
-    @property
-    def holds_driver(self) -> bool:
-        """A session is open, or may still be; one that was closed and does not end is the reaper's matter."""
-        return not self._gate.held
+    # -- release for a driver upgrade -------------------------------------------------
 
     def _let_go(self) -> None:
         self._plan.release()
@@ -132,7 +95,6 @@ class SwitchSource:
     # -- the loop -----------------------------------------------------------------
 
     def _dispatch(self) -> None:
-        self._gate.follow(self._let_go, self._take_back)
         now = self._clock.now()
         if self._present.is_set() and not self._started:
             self._started = True
@@ -147,16 +109,10 @@ class SwitchSource:
             self._busy = True
             self._tasks.put(Task(job, session))
 
-    def _next(self) -> News | Result | None:
-        due_ms = None if self._busy else self._plan.next_due_ms()
-        timeout_s = None if due_ms is None else self._clock.real_s((due_ms - self._clock.now().mono_ms) / 1000)
-        try:
-            return self._inbox.get(timeout=timeout_s)
-        except queue.Empty:
-            return None
+    def _due_ms(self) -> int | None:
+        return None if self._busy else self._plan.next_due_ms()
 
     def _take(self, message: News | Result) -> None:
-        self._gate.follow(self._let_go, self._take_back)  # what ended because the gate was shut is no news
         now = self._clock.now()
         if isinstance(message, News):
             self._on_news(message, now)

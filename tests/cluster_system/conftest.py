@@ -9,26 +9,19 @@ from pathlib import Path
 import pytest
 from kit.cluster import Cluster
 from kit.manifests import MANIFESTS, NAMESPACE
+from kit.outside import mark_below, no_http_proxy
 from kit.tcp_proxy import TcpProxy
 
 _numbers = itertools.count(1)
 
 
+__all__ = ["no_http_proxy"]
+"""A fixture for every test of this folder."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is here, before pytest looks at marks: none of it may slip into `make test`."""
-    for item in items:
-        if item.path.is_relative_to(Path(__file__).parent):
-            item.add_marker(pytest.mark.cluster)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def no_http_proxy() -> Iterator[None]:
-    """Loopback is reached directly, whatever this machine's settings for HTTP proxies are."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("NO_PROXY", "no_proxy"):
-            patch.setenv(name, "127.0.0.1")
-        yield
+    mark_below(Path(__file__).parent, items, pytest.mark.cluster)
 
 
 @pytest.fixture(scope="session")

@@ -46,8 +46,8 @@ HIDDEN = ("-shared", "-fPIC", "-fvisibility=hidden")
 
 def stress(folder: Path, program: str, shim: str) -> Path:
     """A compiled stress program."""
-    sources = (NATIVE / f"{program}.c", TREE / "native/shim/ring.c", TREE / f"native/shim/{shim}.c")
-    compile_c(*STRICT, *sources, "-o", folder / program, "-pthread", "-ldl")
+    parts = [TREE / f"native/shim/{name}.c" for name in ("ring", "shim_common", shim)]
+    compile_c(*STRICT, NATIVE / f"{program}.c", *parts, "-o", folder / program, "-pthread", "-ldl")
     return folder / program
 
 

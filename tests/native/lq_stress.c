@@ -1,34 +1,12 @@
 /*
- * The shim of the switch library under fire: four threads with small stacks call the handler 80,000 times while one
- * reader drains and another thread queries. Every event is either read once, in the order of its thread, or counted
- * as dropped; then once more without a reader, so that the ring must overflow. Run under the sanitizers.
+ * The shim of the switch library under fire, see under_fire.h; meanwhile another thread queries. The threads of the
+ * library have small stacks. Run under the sanitizers.
  */
-#include <poll.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "under_fire.h"
 
 #include "lq_shim.h"
 
-#define EXPECTED 80000u
 #define ROOM 128u
-
-static atomic_int finished;
-static unsigned int last[5];
-
-static void *subscribe(void *unused)
-{
-    (void)unused;
-    if (na_lq_subscribe() != 0) {
-        fprintf(stderr, "subscribe failed\n");
-        exit(1);
-    }
-    atomic_store(&finished, 1);
-    return NULL;
-}
 
 static void *query(void *unused)
 {
@@ -45,53 +23,18 @@ static void *query(void *unused)
     return NULL;
 }
 
-static void take(const struct na_switch_event *events, unsigned int n)
+static unsigned int take(uint64_t *dropped)
 {
+    static struct na_switch_event events[BATCH];
+    const unsigned int n = na_lq_drain(events, BATCH, dropped);
+
     for (unsigned int i = 0; i < n; i++) {
         const struct LqDcmiEvent *e = &events[i].event;
-        const unsigned int from = e->eventType >> 24, number = (e->eventType & 0xFFFFFFu) + 1;
 
-        if (from < 1 || from > 4 || e->switchChipid != from || e->switchPortid != LQ_DCMI_WHOLE_CHIP_PORT
-            || number <= last[from] || events[i].mono_ns == 0 || events[i].wall_ms == 0) {
-            fprintf(stderr, "event out of order or damaged: %08x\n", e->eventType);
-            exit(1);
-        }
-        last[from] = number;
+        check_event(e->eventType, e->switchChipid,
+                    e->switchPortid == LQ_DCMI_WHOLE_CHIP_PORT && events[i].mono_ns != 0 && events[i].wall_ms != 0);
     }
-}
-
-static unsigned long run(int read_while_bursting, uint64_t dropped_before, uint64_t *dropped)
-{
-    static struct na_switch_event events[256];
-    struct pollfd wake = { .fd = na_lq_event_fd(), .events = POLLIN };
-    pthread_t threads[2];
-    unsigned long read_total = 0;
-    unsigned int n;
-    uint64_t counter;
-
-    memset(last, 0, sizeof last);
-    atomic_store(&finished, 0);
-    if (pthread_create(&threads[0], NULL, subscribe, NULL) != 0 || pthread_create(&threads[1], NULL, query, NULL) != 0)
-        exit(1);
-    while (read_while_bursting && !atomic_load(&finished)) {
-        if (poll(&wake, 1, 10) == 1 && read(wake.fd, &counter, sizeof counter) < 0)
-            exit(1);
-        n = na_lq_drain(events, 256, dropped);
-        take(events, n);
-        read_total += n;
-    }
-    pthread_join(threads[0], NULL);
-    pthread_join(threads[1], NULL);
-    while ((n = na_lq_drain(events, 256, dropped)) > 0) {
-        take(events, n);
-        read_total += n;
-    }
-    if (read_total + (*dropped - dropped_before) != EXPECTED) {
-        fprintf(stderr, "%lu read and %lu dropped are not %u\n", read_total,
-                (unsigned long)(*dropped - dropped_before), EXPECTED);
-        exit(1);
-    }
-    return read_total;
+    return n;
 }
 
 /* A library without the query: named, and its call says so. */
@@ -111,8 +54,7 @@ static int run_incomplete(const char *path)
 
 int main(int argc, char **argv)
 {
-    uint64_t first = 0, second = 0;
-    unsigned long n, with_reader;
+    struct under_fire shim = { na_lq_subscribe, na_lq_event_fd, take, query };
 
     if (argc == 3 && strcmp(argv[1], "incomplete") == 0)
         return run_incomplete(argv[2]);
@@ -125,13 +67,5 @@ int main(int argc, char **argv)
         fprintf(stderr, "look-up is wrong\n");
         return 1;
     }
-    with_reader = run(1, 0, &first);
-    n = run(0, first, &second);
-    if (second == first) {
-        fprintf(stderr, "the ring did not overflow\n");
-        return 1;
-    }
-    printf("with reader: %lu read, %lu dropped; without: %lu read, %lu dropped\n", with_reader,
-           (unsigned long)first, n, (unsigned long)(second - first));
-    return 0;
+    return burst_twice(&shim);
 }

@@ -10,6 +10,7 @@ from kit.manifests import NAMESPACE
 from kit.node import RealNode
 from kit.node_daemon import DaemonInPod, daemon_in_pod
 from kit.node_images import missing_tools
+from kit.outside import mark_below, no_http_proxy
 
 from nodeagent.mock.launch import MockServer
 
@@ -17,22 +18,13 @@ START_S = 900
 """For whichever test comes first: it waits for the image to be built."""
 
 
+__all__ = ["no_http_proxy"]
+"""A fixture for every test of this folder."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is here, before pytest looks at marks: none of it may slip into `make test`."""
-    for item in items:
-        if item.path.is_relative_to(Path(__file__).parent):
-            item.add_marker(pytest.mark.node)
-            item.add_marker(pytest.mark.timeout(START_S))
-
-
-@pytest.fixture(scope="session", autouse=True)
-def no_http_proxy() -> Iterator[None]:
-    """Loopback is reached directly, whatever this machine's settings for HTTP proxies are."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("NO_PROXY", "no_proxy"):
-            patch.setenv(name, "127.0.0.1")
-        yield
+    mark_below(Path(__file__).parent, items, pytest.mark.node, pytest.mark.timeout(START_S))
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,15 +16,8 @@ PORT_DOWN = "0x08520003,na,npu"
 
 
 @pytest.fixture
-def server() -> Iterator[MockServer]:
-    with MockServer.start("a3") as server:
-        yield server
-
-
-@pytest.fixture
-def control(server: MockServer) -> Iterator[MockControl]:
-    with server.control() as control:
-        yield control
+def mock_node() -> str:
+    return "a3"
 
 
 def the_only(hosts: Callable[[int], list[int]], daemon: Daemon) -> int:

@@ -49,3 +49,9 @@ def test_a_record_of_another_form_says_nothing(managed: object) -> None:
 @pytest.mark.parametrize("time", [None, 3, "", "yesterday"])
 def test_a_time_that_is_none(time: object) -> None:
     assert owners({"managedFields": [entry("x", DATA, time)]}, "f:data", "f:DeviceInfoCfg") == (Manager("x", 0),)
+
+
+@pytest.mark.parametrize("other", [{}, {"manager": 7}])
+def test_a_writer_without_a_name_is_one_all_the_same(other: dict[str, Any]) -> None:
+    nameless = {"time": "2026-11-30T12:00:00Z", "fieldsV1": DATA, **other}
+    assert owners({"managedFields": [nameless]}, "f:data", "f:DeviceInfoCfg") == (Manager("", 1796040000000),)

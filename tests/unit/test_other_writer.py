@@ -42,6 +42,7 @@ def test_the_device_plugin_is_another_writer_for_a_quarter_of_an_hour() -> None:
         managed("helper", {}),
         managed("helper", time="yesterday"),
         managed("helper", time=None),
+        {**managed("helper"), "manager": 7},
         {"manager": 7},
     ],
 )

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from nodeagent.core.levels import Level
 from nodeagent.policy.rules import NEVER_S
 from nodeagent.policy.rules_load import RulesRead
-from nodeagent.policy.table import load_table
-from nodeagent.policy.upstream import LevelsRead, read_levels, read_poll_interval
+from nodeagent.policy.table import LevelEntry, load_table
+from nodeagent.policy.upstream import read_levels, read_poll_interval
+from nodeagent.policy.upstream_document import LevelsRead
 from nodeagent.policy.upstream_json import BadJson, parse
 from nodeagent.policy.upstream_rules import read_customization
 
@@ -21,12 +22,12 @@ def levels(document: Any) -> dict[str, str]:
     return {entry.text: entry.level.text for entry in read.entries}
 
 
-def warnings(read: LevelsRead | RulesRead) -> list[str]:
+def warnings(read: LevelsRead[LevelEntry] | RulesRead) -> list[str]:
     assert not any(finding.serious for finding in read.findings)
     return [str(finding) for finding in read.findings]
 
 
-def refusal(read: LevelsRead | RulesRead) -> str:
+def refusal(read: LevelsRead[LevelEntry] | RulesRead) -> str:
     assert not read.usable
     return str(next(finding for finding in read.findings if finding.serious))
 
