@@ -46,7 +46,7 @@ def main() -> int:
         print(f"\nunexpected: {problem}; see {OUT / 'daemon.log'}", file=sys.stderr)
         return 1
     except queue.Empty:
-        print(f"\nnothing was published within {WAIT_S:g} s; see {OUT / 'daemon.log'}", file=sys.stderr)
+        print(f"\nwhat should come next was not published in {WAIT_S:g} s; see {OUT / 'daemon.log'}", file=sys.stderr)
         return 1
     print(f"\nThe demonstration took {time.monotonic() - begun:.0f} s.")
     return 0
