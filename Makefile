@@ -26,7 +26,7 @@ $(VENV)/.installed: $(VENV)/.tools $(SOURCES) pyproject.toml README.md
 
 build: $(VENV)/.installed ## build and install into .venv/
 
-demo: build ## an 8-chip node whose chips break and heal, for about 20 s
+demo: build ## nodes whose chips, links and switches break and heal, for about 50 s
 	@python tools/demo/demo.py
 
 test: build ## run all tests that need nothing but this checkout

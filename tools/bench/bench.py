@@ -1,7 +1,8 @@
 """`make bench`: figures, not tests. Targets are those of docs/benchmarks.md; nothing fails when one is missed.
 
-Usage: bench.py [latency] [api-latency] [api-requests] [step] [storm] [start] [footprint] [kills]; without words all
-of them, about seven minutes. The two of the API server need a control plane (docs/testing.md) and are left out without.
+Usage: bench.py [latency] [api-latency] [api-requests] [step] [storm] [switch-latency] [switch-storm] [start]
+[footprint] [kills]; without words all of them, about nine minutes. The two of the API server need a
+control plane (docs/testing.md) and are left out without.
 """
 
 import random
@@ -14,7 +15,8 @@ from pathlib import Path
 
 from api_latency import api_latency
 from api_requests import api_requests
-from rig import Inotify, cpu_s, p99, running, scrape, scraped_port, show_memory, wait_for_file
+from rig import Inotify, cpu_s, last_words, p99, running, scrape, scraped_port, show_memory, wait_for_file
+from switches import switch_latency, switch_storm
 
 from nodeagent.core.instant import Instant
 from nodeagent.core.model import ChipId, Family, Inventory, Product
@@ -106,19 +108,12 @@ def storm() -> None:
         it.process.terminate()
         it.process.wait(10)
         log = it.log.read_text()
-    taken = _metric(log, "driver_events_total")
+    taken = last_words(log, "driver_events_total")
     print(
         f"storm                        {sent} events in {STORM_S} s: {taken:.0f} taken, "
-        f"{_metric(log, 'driver_ring_dropped_total'):.0f} dropped by the ring, {writes} writes, end state "
+        f"{last_words(log, 'driver_ring_dropped_total'):.0f} dropped by the ring, {writes} writes, end state "
         f"{'right' if right else f'WRONG: {sorted(found)}'}, memory {(after - before) / 2**20:+.1f} MiB"
     )
-
-
-def _metric(log: str, name: str) -> float:
-    for word in log.split():
-        if word.startswith(f"{name}="):
-            return float(word.partition("=")[2])
-    return 0.0
 
 
 def start() -> None:
@@ -189,6 +184,8 @@ ALL = {
     "api-requests": api_requests,
     "step": policy_step,
     "storm": storm,
+    "switch-latency": switch_latency,
+    "switch-storm": switch_storm,
     "start": start,
     "footprint": footprint,
     "kills": kills,

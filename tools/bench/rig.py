@@ -115,6 +115,14 @@ def show_memory(title: str, processes: list[psutil.Process]) -> None:
     print(f"{title} PSS {pss:.1f} MiB ({each}: daemon + driver host), RSS {rss:.1f} MiB   (target 80 MiB)")
 
 
+def last_words(log: str, name: str) -> float:
+    """The value of a metric in the last words of a daemon that was stopped, 0 if it is not there."""
+    for word in log.split():
+        if word.startswith(f"{name}="):
+            return float(word.partition("=")[2])
+    return 0.0
+
+
 def cpu_s(processes: list[psutil.Process]) -> float:
     """User and system time so far, seconds."""
     return sum(sum(p.cpu_times()[:2]) for p in processes)
