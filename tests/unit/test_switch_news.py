@@ -149,6 +149,15 @@ class TestScan:
         assert scan_switches.lines(self.found(missing)["switches"]) == [
             "switches: nothing is known, there is no LingQu library"
         ]
+        early = SwitchBench(listed=False)
+        assert scan_switches.lines(self.found(early)["switches"]) == [
+            "switches: nothing is known, the LingQu library has not answered yet"
+        ]
+        early.step(1, SwitchSilent("returned -8005", at(1)))
+        assert self.found(early)["switches"]["silent_since_ms"] is not None
+        assert scan_switches.lines(self.found(early)["switches"]) == [
+            "switches: nothing is known, the LingQu library gives no answer: returned -8005"
+        ]
         silent = SwitchBench()
         silent.step(1, SwitchSilent("returned -8005", at(1)))
         (line,) = scan_switches.lines(self.found(silent)["switches"])
@@ -203,9 +212,7 @@ class TestWhy:
         missing = SwitchBench(found=False, listed=False)
         report = explain_switch(missing.state, 0, None, missing.config)
         assert report is not None
-        assert (
-            why_switch.as_text(report) == "switch 0: nothing is known of switches, no LingQu library serves this node"
-        )
+        assert why_switch.as_text(report) == "switch 0: nothing is known of switches, there is no LingQu library"
         other = SwitchBench(family=Family.A2)
         assert explain_switch(other.state, 0, None, other.config) is None
 
