@@ -1,4 +1,4 @@
-"""`scan`, `why switch` and `doctor` on an A3 node without a daemon: the LingQu library is asked by the command itself."""
+"""`scan`, `why switch` and `doctor` on an A3 node without a daemon: the command asks the LingQu library itself."""
 
 import json
 import subprocess
