@@ -18,11 +18,12 @@ from kit.daemon import (
     daemon_on,
     daemon_settings,
     driver_hosts,
+    node_file,
     run_command,
     switch_hosts,
     wait_until,
 )
-from kit.switch_library import INIT, QUERY, SUBSCRIBE, library_text, without
+from kit.switch_library import INIT, PARTS, QUERY, SUBSCRIBE, library_text, without
 
 from nodeagent.core.errors import ReadBackError
 from nodeagent.mock.client import MockControl
@@ -188,6 +189,58 @@ def test_a_library_that_lacks_a_function_is_none(
         daemon.wait_for_faults({("Ascend910-0", X): "RestartNPU"})
         assert len(lines(daemon, "SwitchLibraryMissing")) == 1
         wait_until(lambda: switch_hosts(daemon.process.pid) == [])
+
+
+def test_a_library_that_refuses_to_begin_is_none(server: MockServer, control: MockControl, tmp_path: Path) -> None:
+    """D14: the start goes on."""
+    refuses = {**PARTS, INIT: PARTS[INIT].replace("return 0", "return 1")}
+    library = compile_library(tmp_path, library_text(refuses), "liblingqu-dcmi.so")
+    with daemon_on(server, tmp_path, switches__library=library) as daemon:
+        wait_until(lambda: lines(daemon, "SwitchLibraryMissing", "lq_dcmi_init returned 1"))
+        wait_for(daemon, ZERO)
+        control.raise_fault(0, X)
+        daemon.wait_for_faults({("Ascend910-0", X): "RestartNPU"})
+        assert len(lines(daemon, "SwitchLibraryMissing")) == 1
+
+
+@pytest.mark.parametrize("count", [None, 129, -1], ids=["error", "129 of 128", "below zero"])
+def test_an_answer_that_is_none_changes_nothing(
+    server: MockServer, control: MockControl, tmp_path: Path, count: int | None
+) -> None:
+    """D6 and D7, with events that go on meanwhile."""
+    with daemon_on(server, tmp_path, switches__query_period_s=1) as daemon:
+        wait_for(daemon, B1)
+        raise_b3(control)
+        wait_for(daemon, B3)
+        if count is None:
+            control.fail(QUERY, -8005)
+        else:
+            control.claim_switch_count(count)
+        wait_until(lambda: lines(daemon, "SwitchesDoNotAnswer"))
+        control.raise_fault(0, X)
+        daemon.wait_for_faults({("Ascend910-0", X): "RestartNPU"})
+        assert timeless(daemon) == B3
+        control.clear_switch_fault(2, PORT_DOWN, port=11, peer_id=5)
+        wait_for(daemon, B1)
+
+
+def test_without_a_subscription_the_list_is_polled(tmp_path: Path) -> None:
+    """D15, and a failed query in that state clears nothing."""
+    path = node_file(tmp_path, profile="a3", switch_subscribe_failures=1000)
+    with (
+        MockServer.start(path) as server,
+        server.control() as control,
+        daemon_on(server, tmp_path, switches__poll_period_s=0.5) as daemon,
+    ):
+        wait_until(lambda: lines(daemon, "SwitchesNotSubscribed"))
+        raise_b3(control)
+        wait_for(daemon, B3)
+        control.fail(QUERY, -8005)
+        wait_until(lambda: lines(daemon, "SwitchesDoNotAnswer"))
+        assert timeless(daemon) == B3
+        control.fail(QUERY, 0)
+        control.clear_switch_fault(2, PORT_DOWN, port=11, peer_id=5)
+        wait_for(daemon, B1)
 
 
 def test_a_storm_over_all_ports_ends_in_the_truth(server: MockServer, control: MockControl, tmp_path: Path) -> None:
