@@ -12,17 +12,17 @@ from nodeagent.cli import scan_switches
 from nodeagent.cli.common import add_settings_flags, pretended, settings_of
 from nodeagent.cli.flags import add_output_flag
 from nodeagent.core.settings import Settings
-from nodeagent.daemon.build import configuration, connect_dcmi
-from nodeagent.daemon.oneshot import look
+from nodeagent.daemon.build import configuration
+from nodeagent.daemon.oneshot import look_at_node
 from nodeagent.daemon.socket_api import NoDaemonError, ask
-from nodeagent.drivers.host import Reaper
 from nodeagent.policy.listing import LibraryFacts, node_json
 
 HEALTHY, FAULTS, UNKNOWN = 0, 1, 2
 
 _EPILOG = """\
 Asks the running daemon, which knows since when things are so and disturbs no driver. Where none listens, with
---once and with --dry-run it opens the driver library and asks the chips itself.
+--once and with --dry-run it opens the driver library and asks the chips itself, and on an Atlas A3 the LingQu library
+for its switches. A missing LingQu library is said; it is normal on boards without switches.
 
 Exit codes: 0 every chip answered and none has a fault, 1 at least one fault of a chip or a switch, 2 could not tell
 (a chip or a library gave no answer).
@@ -86,8 +86,8 @@ def _from_library(settings: Settings, *, dry_run: bool) -> dict[str, Any]:
     with contextlib.ExitStack() as stack:
         if dry_run:
             settings = stack.enter_context(pretended(settings))
-        found = look(connect_dcmi(settings, Reaper()), config, _progress)
-    return node_json(found.state, config, LibraryFacts(found.library, found.problems), "library")
+        found = look_at_node(settings, config, _progress)
+    return node_json(found.state, config, LibraryFacts(found.library, found.problems, found.switches_absent), "library")
 
 
 def _progress(text: str) -> None:

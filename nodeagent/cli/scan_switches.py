@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from nodeagent.cli.why_switch import time_text
+from nodeagent.cli.why_switch import time_text, why_unknown
 
 NOTHING: dict[str, Any] = {"faults": [], "silent_since_ms": None}
 """What an answer says of switches where there are none, as far as the exit code is concerned."""
@@ -14,8 +14,7 @@ def lines(switches: dict[str, Any] | None) -> list[str]:
     if switches is None:
         return []
     if not switches["known"]:
-        why = "there is no LingQu library" if switches["watched"] is False else "not asked yet"
-        return [f"switches: nothing is known, {why}"]
+        return [f"switches: nothing is known, {why_unknown(switches)}"]
     count = len(switches["faults"])
     text = f"switches: {count} fault{'' if count == 1 else 's'}, node {switches['node_status']}"
     if switches["level"]:

@@ -9,6 +9,7 @@ from nodeagent.cli.documents import configuration_of, documents_at
 from nodeagent.cli.flags import add_output_flag, add_site_file_flag
 from nodeagent.core.errors import NodeAgentError, TableError
 from nodeagent.core.levels import Level
+from nodeagent.core.switch_codes import SwitchLevel
 from nodeagent.policy.configuration import ClusterDocuments
 from nodeagent.policy.configuration_lint import DocumentKind, kind_of, lint_documents
 from nodeagent.policy.rules import Configuration
@@ -39,6 +40,7 @@ _LIST_EPILOG = """\
 examples:
   nodeagent table list --level SeparateNPU
   nodeagent table list --module HBM --lang zh
+  nodeagent table list --switches
   nodeagent table list --site-file /etc/nodeagent/faults.yaml --output json
 """
 
@@ -78,8 +80,16 @@ def _register_list(actions: "argparse._SubParsersAction[argparse.ArgumentParser]
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     levels = [level.text for level in Level if Level.NORMAL < level < Level.MANUALLY_SEPARATE]
-    listing.add_argument("--level", choices=levels, metavar="LEVEL", help=f"only this level: {', '.join(levels)}")
-    listing.add_argument("--module", metavar="MODULE", help="only this module, any letter case, for example HBM")
+    of_switches = [level.text for level in SwitchLevel]
+    listing.add_argument(
+        "--level",
+        choices=[*levels, *of_switches],
+        metavar="LEVEL",
+        help=f"only this level: {', '.join(levels)}; of switches {', '.join(of_switches)}",
+    )
+    which = listing.add_mutually_exclusive_group()
+    which.add_argument("--module", metavar="MODULE", help="only this module, any letter case, for example HBM")
+    which.add_argument("--switches", action="store_true", help="the codes of LingQu switches (Atlas A3) in their place")
     listing.add_argument("--lang", choices=("en", "zh", "both"), default="en", help="language of names (en)")
     add_output_flag(listing)
     add_site_file_flag(listing)
@@ -113,7 +123,10 @@ def run_lint(arguments: argparse.Namespace) -> int:
 
 def run_list(arguments: argparse.Namespace) -> int:
     """Print the records that fit; returns 0. Raises TableError when a table cannot be read or is wrong."""
-    table = configuration_of(arguments.site_file, texts=True)[0].table
+    config = configuration_of(arguments.site_file, texts=True)[0]
+    if arguments.switches:
+        return _list_switches(config, arguments)
+    table = config.table
     records = [
         record
         for record in table.records()
@@ -125,6 +138,31 @@ def run_list(arguments: argparse.Namespace) -> int:
     else:
         for record in records:
             print(_as_line(record, arguments.lang))
+    return 0
+
+
+def _list_switches(config: Configuration, arguments: argparse.Namespace) -> int:
+    """The listed codes; one that is only described counts as unlisted (lingqu-switch-faults 6)."""
+    records = [
+        (record, record.level)
+        for record in config.switches.records.values()
+        if record.level is not None and arguments.level in (None, record.level.text)
+    ]
+    if arguments.output == "json":
+        data = [
+            {
+                "code": record.text,
+                "level": level.text,
+                "node_status": level.status,
+                "name": {"en": record.name_en, "zh": record.name_zh},
+                "said_at": str(record.level_place),
+            }
+            for record, level in records
+        ]
+        print(json.dumps(data, ensure_ascii=False, indent=2))
+        return 0
+    for record, level in records:
+        print(f"{record.text:<27}  {level.text:<14}  {_names(record.name_en, record.name_zh, arguments.lang)}".rstrip())
     return 0
 
 
@@ -146,9 +184,13 @@ def _shipped_base() -> Configuration | None:
 
 
 def _as_line(record: FaultRecord, language: str) -> str:
-    names = {"en": record.name_en, "zh": record.name_zh, "both": f"{record.name_en} | {record.name_zh}"}
+    name = _names(record.name_en, record.name_zh, language)
     level = record.level.text if record.level is not None else "-"
-    return f"{record.text:<9}  {level:<14}  {record.module:<22}  {names[language]}".rstrip()
+    return f"{record.text:<9}  {level:<14}  {record.module:<22}  {name}".rstrip()
+
+
+def _names(english: str, chinese: str, language: str) -> str:
+    return {"en": english, "zh": chinese, "both": f"{english} | {chinese}"}[language]
 
 
 def _as_data(record: FaultRecord) -> dict[str, object]:

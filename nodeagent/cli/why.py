@@ -24,8 +24,8 @@ from nodeagent.policy.why import as_json
 HEALTHY, FAULTS, UNKNOWN = 0, 1, 2
 
 _EPILOG = """\
-Asks the running daemon, which alone knows counters and timers. With --dry-run or --once it looks at the chips itself:
-then there are levels, but no history.
+Asks the running daemon, which alone knows counters and timers. With --dry-run or --once it looks at the chips, or
+the switches, itself: then there are levels, but no history.
 
 A switch is named by its number, a port of it by both: 2/17. Only Atlas A3 nodes have switches.
 
@@ -35,6 +35,7 @@ examples:
   nodeagent why 3
   nodeagent why switch 2/17
   nodeagent why switch 2
+  nodeagent why switch 2/17 --once
   nodeagent why 3 --output json
   nodeagent why 3 --dry-run --node a3
 """
@@ -56,7 +57,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         metavar="CHIP | switch SWITCH[/PORT]",
         help="logic id of the chip, as `nodeagent scan` shows it; or `switch` and the switch, with or without port",
     )
-    parser.add_argument("--once", action="store_true", help="look at the chips now instead of asking the daemon")
+    parser.add_argument("--once", action="store_true", help="look at the node now instead of asking the daemon")
     add_output_flag(parser)
     add_settings_flags(parser)
     parser.set_defaults(run=run)

@@ -10,10 +10,9 @@ from typing import Any
 
 from nodeagent.cli.common import pretended
 from nodeagent.core.settings import Settings
-from nodeagent.daemon.build import configuration, connect_dcmi
-from nodeagent.daemon.oneshot import look
+from nodeagent.daemon.build import configuration
+from nodeagent.daemon.oneshot import look_at_node
 from nodeagent.daemon.socket_api import ask
-from nodeagent.drivers.host import Reaper
 
 HEALTHY, FAULTS, UNKNOWN = 0, 1, 2
 
@@ -39,15 +38,14 @@ def _look(arguments: argparse.Namespace, settings: Settings, chip: int, port: in
     with contextlib.ExitStack() as stack:
         if arguments.dry_run:
             settings = stack.enter_context(pretended(settings))
-        found = look(connect_dcmi(settings, Reaper()), config, lambda _: None)
+        found = look_at_node(settings, config, lambda _: None)
     return found.why_switch(chip, port, config)
 
 
 def as_text(report: dict[str, Any]) -> str:
     """The report for people."""
     if not report["known"]:
-        why = "no LingQu library serves this node" if report["watched"] is False else "the library has not answered yet"
-        return f"{report['place']}: nothing is known of switches, {why}"
+        return f"{report['place']}: nothing is known of switches, {why_unknown(report)}"
     plane = report["plane"]
     lines = [
         report["place"],
@@ -72,6 +70,15 @@ def as_text(report: dict[str, Any]) -> str:
     configured = report["configuration"]
     lines.append(f"configuration {configured['version']} from {', '.join(configured['layers'])}")
     return "\n".join(lines)
+
+
+def why_unknown(switches: dict[str, Any]) -> str:
+    """Why nothing is known of switches, from an answer of `scan` or `why`."""
+    if switches["watched"] is False:
+        return "there is no LingQu library" + (f": {switches['why_absent']}" if switches["why_absent"] else "")
+    if switches["why_silent"]:
+        return f"the LingQu library gives no answer: {switches['why_silent']}"
+    return "the LingQu library has not answered yet"
 
 
 def time_text(unix_ms: int) -> str:

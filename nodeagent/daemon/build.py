@@ -16,7 +16,7 @@ from nodeagent.drivers.chips import ChipDriver, Connect, DcmiSettings, DriverNew
 from nodeagent.drivers.gateway import ConnectGateway, HostedGateway
 from nodeagent.drivers.hccn import HccnTool, tool_path
 from nodeagent.drivers.host import Reaper
-from nodeagent.drivers.switches import HostedSwitches, LingquSettings
+from nodeagent.drivers.switches import ConnectSwitches, HostedSwitches, LingquSettings
 from nodeagent.policy.configuration import build_configuration
 from nodeagent.policy.rules import Configuration
 from nodeagent.policy.table import Document
@@ -62,6 +62,18 @@ def dcmi_settings(settings: Settings) -> DcmiSettings:
     )
 
 
+def lingqu_settings(settings: Settings) -> LingquSettings:
+    """How the LingQu library is found and opened."""
+    driver = settings.driver
+    return LingquSettings(
+        library=settings.switches.library,
+        trust=driver.trust_library,
+        call_deadline_s=driver.call_deadline_s,
+        init_deadline_s=driver.init_deadline_s,
+        environment=_mock_environment(settings),
+    )
+
+
 def _mock_environment(settings: Settings) -> dict[str, str]:
     return {"NODEAGENT_MOCK_SOCKET": settings.mock.socket} if settings.mock.socket else {}
 
@@ -97,6 +109,13 @@ def link_times(settings: Settings) -> LinkTimes:
     return LinkTimes(links.gateway_period_s, links.query_period_s, links.down_query_period_s)
 
 
+def connect_switches(settings: Settings, reaper: Reaper) -> ConnectSwitches | None:
+    """Maker of sessions with the LingQu library in a driver host of its own; None when it is not to be used."""
+    if not settings.switches.enabled:
+        return None
+    return lambda on_news: HostedSwitches(lingqu_settings(settings), reaper, on_news)
+
+
 def switch_source(
     settings: Settings,
     reaper: Reaper,
@@ -106,16 +125,8 @@ def switch_source(
     metrics: Metrics,
 ) -> SwitchSource:
     """The source of switch faults; it sleeps until it sees that the node is an A3."""
-    driver, own = settings.driver, settings.switches
-    library = LingquSettings(
-        library=own.library,
-        trust=driver.trust_library,
-        call_deadline_s=driver.call_deadline_s,
-        init_deadline_s=driver.init_deadline_s,
-        environment=_mock_environment(settings),
-    )
-    connect = (lambda on_news: HostedSwitches(library, reaper, on_news)) if own.enabled else None
-    return SwitchSource(connect, clock, SwitchTimes(own.query_period_s, own.poll_period_s), emit, events, metrics)
+    times = SwitchTimes(settings.switches.query_period_s, settings.switches.poll_period_s)
+    return SwitchSource(connect_switches(settings, reaper), clock, times, emit, events, metrics)
 
 
 def local_target(settings: Settings) -> Target | None:

@@ -198,6 +198,7 @@ class CoreLoop:
         if result.view is not None:
             self._on_view(result.view)
             self._measure(result.view)
+        self._measure_silence()
         if any(isinstance(o, CarriedOver) for o in batch):
             self._on_restored()
         self._announce(result)
@@ -285,4 +286,10 @@ class CoreLoop:
         self._metrics.set("switch_chips_unhealthy", len(ill | {*switch.planes_down}))
         self._metrics.set("switch_faults_unlisted", sum(not fault.known for fault in switch.faults))
         self._metrics.set("switches_known", switch.known)
-        self._metrics.set("switches_silent", switch.silent_since_ms is not None)
+
+    def _measure_silence(self) -> None:
+        """Not from the view: that of switches which have never answered does not tell that they are silent."""
+        silent = self._state.switches.silent_since is not None
+        if silent or self._switches_measured:
+            self._metrics.set("switches_silent", silent)
+            self._switches_measured = True

@@ -16,11 +16,13 @@ class LibraryFacts:
     """What is known of the driver library beside the chips.
 
     path: of the library in use, empty while none is open. problems: parts of the node that could not be identified,
-    or why no library is open; one sentence each.
+    or why no library is open; one sentence each. no_switches: why no LingQu library serves the node; empty where one
+    does or that is told elsewhere.
     """
 
     path: str = ""
     problems: tuple[str, ...] = ()
+    no_switches: str = ""
 
 
 def node_json(state: NodeState, config: Configuration, library: LibraryFacts, source: str) -> dict[str, Any]:
@@ -44,7 +46,7 @@ def node_json(state: NodeState, config: Configuration, library: LibraryFacts, so
             "library": library.path,
         },
         "chips": [_chip(view, state, config.table, source) for view in (state.view.chips if state.view else listed)],
-        "switches": switches_json(state, config.switches),
+        "switches": switches_json(state, config.switches, library.no_switches),
         "problems": list(library.problems),
     }
 

@@ -13,22 +13,24 @@ MAX_HINTS = 4
 """Switch faults that are named beside one chip; of more, their number."""
 
 
-def switches_json(state: NodeState, table: SwitchTable) -> dict[str, Any] | None:
+def switches_json(state: NodeState, table: SwitchTable, absent: str = "") -> dict[str, Any] | None:
     """All that is known of the switches; None on products without.
 
     watched: whether the LingQu library serves the node, null = not told yet. known: false = nothing is known, and
-    `SwitchInfoCfg` has its zero value. level: empty without faults. since_ms: Unix ms.
+    `SwitchInfoCfg` has its zero value. why_absent: why the library does not serve the node, where `absent` tells it.
+    level: empty without faults. since_ms: Unix ms.
     """
     if state.inventory is None or state.inventory.product.family is not Family.A3:
         return None
-    view = judge_switches(state.switches, table)
+    view, silent = judge_switches(state.switches, table), state.switches.silent_since
     return {
         "watched": state.switches.present,
         "known": view.known,
         "level": view.fault_level,
         "node_status": view.node_status,
         "planes_down": list(view.planes_down),
-        "silent_since_ms": view.silent_since_ms,
+        "why_absent": absent or None,
+        "silent_since_ms": None if silent is None else silent.wall_ms,
         "why_silent": state.switches.silent_why or None,
         "faults": [fault_json(fault, table) for fault in view.faults],
     }

@@ -11,14 +11,16 @@ from nodeagent.policy.switch_judge import PLANE_PORTS, judge_switches, l2_ports
 from nodeagent.policy.switch_listing import fault_json
 
 
-def explain_switch(state: NodeState, chip_id: int, port_id: int | None, config: Configuration) -> dict[str, Any] | None:
+def explain_switch(
+    state: NodeState, chip_id: int, port_id: int | None, config: Configuration, absent: str = ""
+) -> dict[str, Any] | None:
     """The report as JSON; None when the node has no switches. port_id None: the chip with all its ports.
 
-    For a port the faults of the whole chip are shown as well.
+    For a port the faults of the whole chip are shown as well. absent: why no library serves the node, if that is known.
     """
     if state.inventory is None or state.inventory.product.family is not Family.A3:
         return None
-    view = judge_switches(state.switches, config.switches)
+    view, silent = judge_switches(state.switches, config.switches), state.switches.silent_since
     faults = [
         fault
         for fault in view.faults
@@ -37,7 +39,8 @@ def explain_switch(state: NodeState, chip_id: int, port_id: int | None, config: 
         "port": port_id,
         "watched": state.switches.present,
         "known": view.known,
-        "silent_since_ms": view.silent_since_ms,
+        "why_absent": absent or None,
+        "silent_since_ms": None if silent is None else silent.wall_ms,
         "why_silent": state.switches.silent_why or None,
         "node_level": view.fault_level,
         "node_status": view.node_status,

@@ -104,6 +104,8 @@ class SwitchWork:
         if fact.present is self._rest.present:
             return
         self._rest = replace(self._rest, present=fact.present)
+        if not fact.present:  # what is not there cannot be silent
+            self._rest = replace(self._rest, silent_since=None, silent_why="")
         if self._faults and not fact.present:
             text = f"no LingQu library serves this node: {len(self._faults)} known faults of switches are withdrawn"
             self._tell_all(ChangeKind.SWITCHES_WITHDRAWN, fact.at, text)

@@ -1,10 +1,13 @@
 """The daemon as a process, a mock node beneath it and a real API server above it."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import yaml
 from kit.cluster import Cluster
 from kit.cluster_daemon import daemon_in
+from kit.daemon import wait_until
 
 from nodeagent.mock.client import MockControl
 from nodeagent.mock.launch import MockServer
@@ -41,3 +44,30 @@ def test_kill_9_and_restart_end_in_the_same_object(
         after = daemon.wait(lambda p: p.update_time_s > before.update_time_s)
         assert fingerprint(daemon.data()) == fingerprint(data)
         assert after.faults == before.faults
+
+
+def test_a_switch_fault_of_an_a3_is_seen_with_kubectl(cluster: Cluster, tmp_path: Path, node: str) -> None:
+    def shown() -> dict[str, Any]:
+        seen = cluster.kubectl("get", "cm", "-n", "kube-system", f"mindx-dl-deviceinfo-{node}", "-o", "yaml")
+        found: dict[str, Any] = json.loads(yaml.safe_load(seen.stdout)["data"]["SwitchInfoCfg"])
+        return found
+
+    place = {"chip": 2, "code": "0x08520003,na,npu", "port": 11, "peer_id": 5}
+    with (
+        MockServer.start("a3") as server,
+        server.control() as control,
+        daemon_in(cluster, server, tmp_path, node) as daemon,
+    ):
+        daemon.wait(lambda p: p.faults == ())
+        wait_until(lambda: shown()["NodeStatus"] == "Healthy")
+        control.raise_switch_fault(**place, severity="major", time_ms=1759999990123)
+        wait_until(lambda: shown()["NodeStatus"] == "UnHealthy")
+        info = shown()
+        assert info["FaultLevel"] == "Separate"
+        assert info["FaultTimeAndLevelMap"] == {
+            "[0x08520003,na,npu,na]_2_11": {"fault_time": 1759999990123, "fault_level": "Separate"}
+        }
+        (code,) = info["FaultCode"]
+        assert json.loads(code)["AssembledFaultCode"] == "[0x08520003,na,npu,na]"
+        control.clear_switch_fault(**place)
+        wait_until(lambda: shown()["FaultCode"] == [])

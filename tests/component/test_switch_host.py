@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from kit.daemon import compile_library, wait_until
+from kit.switch_library import INIT, PARTS, QUERY, SUBSCRIBE, library_text, without
 
 from nodeagent.core.clock import SystemClock
 from nodeagent.core.errors import LibraryError
@@ -34,7 +35,6 @@ from nodeagent.sources.plan import ChipTimes
 from nodeagent.sources.switch_plan import SwitchTimes
 from nodeagent.sources.switches import SwitchSource
 
-INIT, SUBSCRIBE, QUERY = "lq_dcmi_init", "lq_dcmi_subscribe_fault_event", "lq_dcmi_get_fault_info"
 B3 = {"chip": 2, "code": "0x08520003,na,npu", "port": 11, "peer_id": 5, "severity": "major", "time_ms": 1759999990123}
 B3_RECORD = SwitchRecord(0x08520003, NO_FAULT_ID, 1, 5, 2, 11, 2, 1, 1759999990123)
 FATAL = "0x00f103b0,155907,na"
@@ -243,21 +243,12 @@ class TestHost:
 class TestOddLibraries:
     """Libraries of the test, loaded through the same path."""
 
-    HEAD = '#include <string.h>\n#include "na_lingqu.h"\n#define PUBLIC __attribute__((visibility("default")))\n'
-    PARTS = {  # noqa: RUF012
-        INIT: "PUBLIC int lq_dcmi_init(void) { return 0; }\n",
-        SUBSCRIBE: "PUBLIC int lq_dcmi_subscribe_fault_event(struct lq_dcmi_event_filter f,\n"
-        "    lq_dcmi_fault_event_handler h) { (void)f; (void)h; return 0; }\n",
-        QUERY: "PUBLIC int lq_dcmi_get_fault_info(unsigned n, unsigned *c, struct LqDcmiEvent *l)\n"
-        "{ (void)n; (void)l; *c = 0; return 0; }\n",
-    }
-
     @pytest.fixture
     def session_with(self, tmp_path: Path) -> Iterator[Callable[[dict[str, str]], HostedSwitches]]:
         made: list[HostedSwitches] = []
 
         def make(parts: dict[str, str]) -> HostedSwitches:
-            path = compile_library(tmp_path, self.HEAD + "".join(parts.values()), "liblingqu-dcmi.so")
+            path = compile_library(tmp_path, library_text(parts), "liblingqu-dcmi.so")
             made.append(HostedSwitches(LingquSettings(str(path), trust=True), Reaper(), lambda _: None))
             return made[-1]
 
@@ -268,12 +259,12 @@ class TestOddLibraries:
     def test_a_missing_function_is_a_library_that_cannot_be_used(
         self, session_with: Callable[[dict[str, str]], HostedSwitches], name: str
     ) -> None:
-        session = session_with({key: text for key, text in self.PARTS.items() if key != name})
+        session = session_with(without(name))
         with pytest.raises(LibraryError, match=f"has no {name}"):
             session.open()
 
     def test_d14_init_says_no(self, session_with: Callable[[dict[str, str]], HostedSwitches]) -> None:
-        session = session_with({**self.PARTS, INIT: self.PARTS[INIT].replace("return 0", "return 1")})
+        session = session_with({**PARTS, INIT: PARTS[INIT].replace("return 0", "return 1")})
         with pytest.raises(AnswerError, match="lq_dcmi_init returned 1") as caught:
             session.open()
         assert caught.value.kind is AnswerKind.FAILED
@@ -281,30 +272,30 @@ class TestOddLibraries:
     def test_d8_records_that_say_recovery_are_left_out(
         self, session_with: Callable[[dict[str, str]], HostedSwitches]
     ) -> None:
-        text = self.PARTS[QUERY].replace(
+        text = PARTS[QUERY].replace(
             "*c = 0;",
             "memset(l, 0, 3 * sizeof *l); l[0].eventType = 1; l[1].assertion = 1; l[2].assertion = 2; *c = 3;",
         )
-        session = session_with({**self.PARTS, QUERY: text})
+        session = session_with({**PARTS, QUERY: text})
         session.open()
         assert [record.assertion for record in session.faults()] == [1, 2]
 
     def test_a_record_that_is_torn_once_is_read_again(
         self, session_with: Callable[[dict[str, str]], HostedSwitches]
     ) -> None:
-        text = self.PARTS[QUERY].replace(
+        text = PARTS[QUERY].replace(
             "*c = 0;",
             "static int calls; memset(l, 0, sizeof *l); l[0].assertion = calls++ ? 1 : 77; *c = 1;",
         )
-        session = session_with({**self.PARTS, QUERY: text})
+        session = session_with({**PARTS, QUERY: text})
         session.open()
         assert [record.assertion for record in session.faults()] == [1]
 
     def test_one_that_writes_more_than_it_was_given_room_for_harms_nothing(
         self, session_with: Callable[[dict[str, str]], HostedSwitches]
     ) -> None:
-        text = self.PARTS[QUERY].replace("*c = 0;", "memset(l, 0, (n + 1) * sizeof *l); *c = n + 1;")
-        session = session_with({**self.PARTS, QUERY: text})
+        text = PARTS[QUERY].replace("*c = 0;", "memset(l, 0, (n + 1) * sizeof *l); *c = n + 1;")
+        session = session_with({**PARTS, QUERY: text})
         session.open()
         for _ in range(20):
             with pytest.raises(AnswerDamaged, match="a count of 129"):

@@ -24,6 +24,7 @@ ALL = [
     "device-files",
     "library",
     "chips",
+    "switch-library",
     "daemon",
     "state-folder",
     "target-folder",
@@ -75,7 +76,7 @@ def test_a_cluster_where_all_is_well(server: MockServer, api: FakeApi, tmp_path:
     assert json.loads(done.stdout)["verdict"] == "ok"
     assert list(found(done)) == ALL
     skipped = {name for name, verdict in found(done).items() if verdict == "skipped"}
-    assert skipped - {"user"} == {"device-files", "target-folder"}
+    assert skipped - {"user"} == {"device-files", "switch-library", "target-folder"}
 
 
 def test_exit_code_and_hint_of_a_warning(server: MockServer, api: FakeApi, tmp_path: Path) -> None:

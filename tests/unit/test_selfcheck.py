@@ -30,6 +30,7 @@ from nodeagent.daemon.selfcheck.node_checks import (
     check_device_files,
     check_folder,
     check_library,
+    check_switch_library,
 )
 from nodeagent.daemon.selfcheck.rights import Right, check_rights, needed_rights, rbac_rules
 from nodeagent.render.device_info import DEVICE_KEY
@@ -283,6 +284,19 @@ class TestLibrary:
     )
     def test_verdicts(self, trusted: bool, wanted: str, pretended: bool, verdict: Verdict) -> None:
         assert check_library(LibraryFound("/x", trusted, ("v1",)), wanted, pretended).verdict is verdict
+
+    def test_without_the_switch_library_chips_are_watched_all_the_same(self) -> None:
+        check = check_switch_library(LibraryError("not found", "mount it"), pretended=False)
+        assert check.verdict is Verdict.WARN
+        assert "switches.enabled=false" in check.hint
+        assert check.hint.endswith("mount it")
+
+    @pytest.mark.parametrize(
+        ("trusted", "pretended", "verdict"),
+        [(True, False, Verdict.OK), (False, True, Verdict.OK), (False, False, Verdict.WARN)],
+    )
+    def test_who_can_write_to_the_switch_library(self, trusted: bool, pretended: bool, verdict: Verdict) -> None:
+        assert check_switch_library(LibraryFound("/x", trusted), pretended).verdict is verdict
 
 
 class TestUser:

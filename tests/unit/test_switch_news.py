@@ -14,7 +14,7 @@ from nodeagent.cli import scan, scan_switches, why_switch
 from nodeagent.cli.main import main
 from nodeagent.core.clock import SystemClock
 from nodeagent.core.model import ChipId, Family, NodeView
-from nodeagent.core.observation import CarriedOver, InventorySeen, SourceComplete, SwitchSilent
+from nodeagent.core.observation import CarriedOver, InventorySeen, SourceComplete, SwitchLibraryFound, SwitchSilent
 from nodeagent.core.switch import SwitchRecord
 from nodeagent.core.telemetry import Event, EventReason
 from nodeagent.daemon.announce import events_of
@@ -149,6 +149,15 @@ class TestScan:
         assert scan_switches.lines(self.found(missing)["switches"]) == [
             "switches: nothing is known, there is no LingQu library"
         ]
+        early = SwitchBench(listed=False)
+        assert scan_switches.lines(self.found(early)["switches"]) == [
+            "switches: nothing is known, the LingQu library has not answered yet"
+        ]
+        early.step(1, SwitchSilent("returned -8005", at(1)))
+        assert self.found(early)["switches"]["silent_since_ms"] is not None
+        assert scan_switches.lines(self.found(early)["switches"]) == [
+            "switches: nothing is known, the LingQu library gives no answer: returned -8005"
+        ]
         silent = SwitchBench()
         silent.step(1, SwitchSilent("returned -8005", at(1)))
         (line,) = scan_switches.lines(self.found(silent)["switches"])
@@ -203,9 +212,7 @@ class TestWhy:
         missing = SwitchBench(found=False, listed=False)
         report = explain_switch(missing.state, 0, None, missing.config)
         assert report is not None
-        assert (
-            why_switch.as_text(report) == "switch 0: nothing is known of switches, no LingQu library serves this node"
-        )
+        assert why_switch.as_text(report) == "switch 0: nothing is known of switches, there is no LingQu library"
         other = SwitchBench(family=Family.A2)
         assert explain_switch(other.state, 0, None, other.config) is None
 
@@ -301,6 +308,11 @@ def test_metrics_memory_and_the_question_of_the_socket(tmp_path: Path) -> None:
     start = [InventorySeen(bench.state.inventory, now), CarriedOver((), now), SourceComplete(now)]
     loop.take(start)
     assert loop.metrics.value("switches_known") == 0
+    loop.take([SwitchSilent("hangs", SystemClock().now())])
+    assert (loop.metrics.value("switches_known"), loop.metrics.value("switches_silent")) == (0, 1)
+    loop.take([SwitchLibraryFound(False, SystemClock().now())])
+    assert (loop.metrics.value("switches_known"), loop.metrics.value("switches_silent")) == (0, 0)
+    loop.take([SwitchLibraryFound(True, SystemClock().now())])
     loop.take(_at_once(B3, B10, UNLISTED, replace(B4, chip_id=200), *B8))
     value = loop.metrics.value
     assert [value("switch_faults", level=name) for name in ("Separate", "SubHealthFault", "NotHandle")] == [2, 1, 17]

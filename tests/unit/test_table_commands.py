@@ -104,3 +104,28 @@ def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
             run(action, "--help")
         assert caught.value.code == 0
         assert f"nodeagent table {action}" in capsys.readouterr().out
+
+
+def test_list_of_switch_codes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("list", "--switches") == 0
+    assert len(capsys.readouterr().out.splitlines()) == 30, "lingqu-switch-faults 5.1"
+    assert run("list", "--switches", "--level", "RestartRequest") == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.split()[:2] == ["[0x00f1fef5,155914,npu,na]", "RestartRequest"]
+    path = tmp_path / "site.yaml"
+    path.write_text(
+        'version: 1\nswitch:\n  faults:\n    - code: "[0x00f1fef5,155916,npu,na]"\n      level: PreSeparate\n'
+    )
+    words = ("--level", "PreSeparate", "--output", "json", "--site-file", str(path))
+    assert run("list", "--switches", *words) == 0
+    assert json.loads(capsys.readouterr().out) == [
+        {
+            "code": "[0x00f1fef5,155916,npu,na]",
+            "level": "PreSeparate",
+            "node_status": "PreSeparate",
+            "name": {"en": "", "zh": ""},
+            "said_at": f"{path}:4",
+        }
+    ]
+    with pytest.raises(SystemExit):
+        run("list", "--switches", "--module", "HBM")

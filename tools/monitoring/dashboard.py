@@ -94,6 +94,40 @@ ROWS: dict[str, list[Panel]] = {
         lines("Faults by level", ("sum by (level) (nodeagent_faults@)", "{{level}}"), width=12),
         table("Chips to avoid now", "nodeagent_chip_unhealthy@ == 1", 12, "`nodeagent why CHIP` on the node says why."),
     ],
+    "Switches": [
+        stat(
+            "Switch chips with faults that separate",
+            "sum(nodeagent_switch_chips_unhealthy@) or vector(0)",
+            8,
+            bad=True,
+            says="Each costs its whole node. `nodeagent why switch SWITCH` on the node says why.",
+        ),
+        stat("Nodes whose switches give no answer", "sum(nodeagent_switches_silent@) or vector(0)", 8, bad=True),
+        stat(
+            "Nodes that know their switches",
+            "sum(nodeagent_switches_known@) or vector(0)",
+            8,
+            says="Atlas A3 nodes with a LingQu library.",
+        ),
+        lines(
+            "Switch faults by level",
+            ("sum by (level) (nodeagent_switch_faults@)", "{{level}}"),
+            ("sum(nodeagent_switch_faults_unlisted@)", "in no table"),
+        ),
+        lines(
+            "Events of switches, and events lost in the ring",
+            ("sum(rate(nodeagent_switch_events_total@[~]))", "taken"),
+            ("sum(rate(nodeagent_switch_ring_dropped_total@[~]))", "lost"),
+            unit="ops",
+        ),
+        lines(
+            "Queries of switches by answer, and hosts lost",
+            ("sum by (result) (rate(nodeagent_switch_queries_total@[~]))", "{{result}}"),
+            ("sum(rate(nodeagent_switch_sessions_lost_total@[~]))", "host lost"),
+            unit="ops",
+            says="All are queried every 300 s, and every 5 s where events cannot be subscribed.",
+        ),
+    ],
     "Pipeline": [
         lines(
             "From the driver's stamp to the acknowledged write",

@@ -9,7 +9,7 @@ from pathlib import Path
 from nodeagent.cluster.client import ApiClient
 from nodeagent.core.clock import SystemClock
 from nodeagent.core.errors import NodeAgentError
-from nodeagent.core.model import Product
+from nodeagent.core.model import Family, Product
 from nodeagent.core.settings import Settings
 from nodeagent.core.telemetry import NullTelemetry
 from nodeagent.daemon.build import (
@@ -17,6 +17,7 @@ from nodeagent.daemon.build import (
     configuration_places,
     connect_dcmi,
     dcmi_settings,
+    lingqu_settings,
     local_target,
     site_documents,
 )
@@ -32,7 +33,7 @@ from nodeagent.daemon.selfcheck.rights import Right, check_rights, needed_rights
 from nodeagent.daemon.selfcheck.settings_checks import Judged
 from nodeagent.daemon.state_file import LIMIT_BYTES
 from nodeagent.drivers.host import Reaper
-from nodeagent.drivers.probe import probe_library
+from nodeagent.drivers.probe import probe_library, probe_switch_library
 from nodeagent.policy.configuration import ClusterDocuments, build_configuration
 from nodeagent.render.device_info import NAMESPACE, object_name
 from nodeagent.sources.config_documents import documents_of_object, read_folder, shipped
@@ -89,6 +90,7 @@ class Doctor:
             Examination(node.DEVICE_FILES, "device files", self._device_files),
             Examination(node.LIBRARY, "driver library", self._library),
             Examination(node.CHIPS, "chips", self._chips),
+            Examination(node.SWITCH_LIBRARY, "switch library", self._switch_library),
             Examination(node.DAEMON, "daemon", lambda: node.check_daemon(self._daemon)),
             Examination(node.STATE_FOLDER, "state folder", self._state_folder),
             Examination(node.TARGET_FOLDER, "target folder", self._target_folder),
@@ -278,6 +280,24 @@ class Doctor:
         if isinstance(self._found_library, NodeAgentError):
             return skipped(node_checks.CHIPS, "the library cannot be used")
         return node_checks.check_chips(self._look)
+
+    def _switch_library(self) -> Check:
+        name, own, driver = node_checks.SWITCH_LIBRARY, self._settings.switches, self._settings.driver
+        if released := self._released(name):
+            return released
+        if not own.enabled:
+            return skipped(name, "switches.enabled is false")
+        if isinstance(self._look, NodeAgentError):
+            return skipped(name, "which product this is is not known: the driver library cannot be used")
+        family = self._look.view.product.family
+        if family is not Family.A3:
+            return skipped(name, f"{family.value} has no LingQu switches")
+        try:
+            path = probe_switch_library(lingqu_settings(self._settings), Reaper())
+        except NodeAgentError as error:
+            return node_checks.check_switch_library(error, self._pretended)
+        found = LibraryFound(path, not (own.library and driver.trust_library))
+        return node_checks.check_switch_library(found, self._pretended)
 
     def _state_folder(self) -> Check:
         path = self._settings.daemon.state_dir

@@ -8,6 +8,7 @@ from nodeagent.daemon.oneshot import Look
 from nodeagent.daemon.selfcheck.check import Check, fail, failed, ok, shortened, skipped, warn
 
 DEVICE_FILES, USER, LIBRARY, CHIPS, DAEMON = "device-files", "user", "library", "chips", "daemon"
+SWITCH_LIBRARY = "switch-library"
 STATE_FOLDER, TARGET_FOLDER = "state-folder", "target-folder"
 
 MANAGER = "davinci_manager"
@@ -27,11 +28,12 @@ class DeviceFile:
 
 @dataclass(frozen=True, slots=True)
 class LibraryFound:
-    """The driver's library. trusted: its owner and mode were checked. generations: v1, v2, by the symbols it has."""
+    """A library of the driver. trusted: its owner and mode were checked. generations: v1, v2, by the symbols it has;
+    none for the switch library, which has but one."""
 
     path: str
     trusted: bool
-    generations: tuple[str, ...]
+    generations: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +102,27 @@ def check_library(found: LibraryFound | NodeAgentError, wanted: str, pretended: 
     if wanted != "auto" and wanted not in found.generations:
         hint = f"set driver.generation to auto or {found.generations[0]}"
         return fail(LIBRARY, f"{detail}; the settings ask for {wanted}", hint)
-    if found.trusted:
-        return ok(LIBRARY, f"{detail}, only root can write to it")
+    return _owned(LIBRARY, detail, found.trusted, pretended)
+
+
+def check_switch_library(found: LibraryFound | NodeAgentError, pretended: bool) -> Check:
+    """Of an A3. Without the library its switches are unknown, and the chips are watched all the same."""
+    if isinstance(found, NodeAgentError):
+        hint = "set switches.enabled=false if this board has no LingQu switches" + (
+            f"; else {found.hint}" if found.hint else ""
+        )
+        return warn(SWITCH_LIBRARY, f"switch faults are not watched: {found.code}: {found.sentence}", hint)
+    return _owned(SWITCH_LIBRARY, f"{found.path}, all 3 functions", found.trusted, pretended)
+
+
+def _owned(name: str, detail: str, trusted: bool, pretended: bool) -> Check:
+    """A library that can be loaded, by who can write to it."""
+    if trusted:
+        return ok(name, f"{detail}, only root can write to it")
     if pretended:
-        return ok(LIBRARY, f"{detail}, the mock")
+        return ok(name, f"{detail}, the mock")
     return warn(
-        LIBRARY,
+        name,
         f"{detail}; whether others than root can write to it was not checked",
         "set driver.trust_library=false: it is for dry runs and tests only",
     )
