@@ -8,6 +8,7 @@ of device-info 7: at most one write per second, a refresh every 5 minutes.
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from nodeagent.cluster.backoff import Backoff
 from nodeagent.core.instant import Instant
 
 _TWICE_DISTANCE_MS = 1001
@@ -56,14 +57,14 @@ class Book:
         self._acknowledged: str | None = None
         self._refresh_at_ms = 0
         self._not_before_ms: int | None = None
-        self._failures = 0
+        self._backoff = Backoff(draw, parameters.retry_base_ms / 1000, parameters.retry_cap_ms / 1000)
         self._owed = 1
         self._update_time_s = 0
 
     @property
     def failures(self) -> int:
         """Failed attempts since the last one that was taken."""
-        return self._failures
+        return self._backoff.failures
 
     @property
     def pending(self) -> bool:
@@ -130,8 +131,8 @@ class Book:
         """
         content = self._end_attempt()
         # After an outage the whole fleet writes within seconds. One refresh at a moment of its own spreads it again.
-        early = self._draw() / 2 if self._failures else 0.0
-        self._failures = 0
+        early = self._draw() / 2 if self._backoff.failures else 0.0
+        self._backoff.succeeded()
         self._refresh_at_ms = now.mono_ms + int(self._parameters.refresh_ms * (1 - early))
         self._owed = max(0, self._owed - 1)
         if self._owed:
@@ -152,11 +153,8 @@ class Book:
         self._end_attempt()
         # Nobody knows now what the target has. Even content that was acknowledged before must be written again.
         self._acknowledged = None
-        bound_ms = min(self._parameters.retry_cap_ms, self._parameters.retry_base_ms * 2 ** min(self._failures, 30))
-        self._failures += 1
-        chance = self._draw()
-        wanted_ms = int(at_least_ms * (1 + chance / 10))
-        delay_ms = max(self._parameters.min_distance_ms, int(chance * bound_ms), wanted_ms)
+        pause_s = self._backoff.failed(retry_after_s=at_least_ms / 1000)
+        delay_ms = max(self._parameters.min_distance_ms, int(pause_s * 1000))
         self._not_before_ms = now.mono_ms + delay_ms
         return delay_ms
 
