@@ -1,14 +1,35 @@
 """One object of the cluster as a watch tells it, readable like any other object but without a request."""
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
 from nodeagent.core.errors import ForbiddenError, NotAskedError, ReadBackError
 
 
-class FollowedObject:
-    """A follower (nodeagent.cluster.watch) that remembers one object. on_change: called after each piece of news."""
+class OneObject(ABC):
+    """A follower (nodeagent.cluster.watch) of one named object; hears of it from the thread of the watch."""
+
+    def listed(self, objects: list[dict[str, Any]]) -> None:
+        """The object as it is, or none."""
+        self.take(objects[0] if objects else None)
+
+    def changed(self, kind: str, obj: dict[str, Any]) -> None:
+        """A new version, whoever wrote it, or its end."""
+        self.take(None if kind == "DELETED" else obj)
+
+    @abstractmethod
+    def take(self, obj: dict[str, Any] | None) -> None:
+        """The object as it is now; None = there is none. Must not block."""
+
+    @abstractmethod
+    def trouble(self, sentence: str, hint: str, forbidden: bool) -> None:
+        """Nothing can be read now; an empty sentence = it goes on."""
+
+
+class FollowedObject(OneObject):
+    """Remembers one object. on_change: called after each piece of news."""
 
     def __init__(self, on_change: Callable[[], None]) -> None:
         self._on_change = on_change
@@ -29,14 +50,6 @@ class FollowedObject:
                 raise self._trouble
             return self._object
 
-    def listed(self, objects: list[dict[str, Any]]) -> None:
-        """The object, or none."""
-        self._take(objects[0] if objects else None)
-
-    def changed(self, kind: str, obj: dict[str, Any]) -> None:
-        """A new version, or its end."""
-        self._take(None if kind == "DELETED" else obj)
-
     def trouble(self, sentence: str, hint: str, forbidden: bool) -> None:
         """Nothing can be read now."""
         if sentence:
@@ -44,7 +57,8 @@ class FollowedObject:
                 self._trouble = (ForbiddenError if forbidden else ReadBackError)(sentence, hint)
             self._on_change()
 
-    def _take(self, obj: dict[str, Any] | None) -> None:
+    def take(self, obj: dict[str, Any] | None) -> None:
+        """A new version, or its end."""
         with self._lock:
             self._known, self._object = True, obj
         self._on_change()

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from nodeagent.cluster.client import ApiClient
-from nodeagent.cluster.followed import FollowedObject
+from nodeagent.cluster.followed import FollowedObject, OneObject
 from nodeagent.cluster.watch import Follower, Selection, Watch, named
 from nodeagent.core.clock import SystemClock
 from nodeagent.core.model import NodeView
@@ -23,42 +23,33 @@ def pods_of(node_name: str) -> Selection:
     return Selection("pods", "pods", field_selector(node_name), metadata_only=True)
 
 
-class OwnObject:
+class OwnObject(OneObject):
     """Follows our own object, so that an operator's edit is seen within a moment (decision 19).
 
     look: wakes the publisher. also: who else hears of it.
     """
 
     def __init__(
-        self, target: KubernetesTarget, key: tuple[str, str], look: Callable[[], None], also: list[Follower]
+        self, target: KubernetesTarget, key: tuple[str, str], look: Callable[[], None], also: list[OneObject]
     ) -> None:
         self._target = target
         self._key = key
         self._look = look
         self._also = also
 
-    def listed(self, objects: list[dict[str, Any]]) -> None:
-        """The object as it is, or none."""
-        self._tell(objects[0] if objects else None)
-        for follower in self._also:
-            follower.listed(objects)
-
-    def changed(self, kind: str, obj: dict[str, Any]) -> None:
+    def take(self, obj: dict[str, Any] | None) -> None:
         """A new version, ours or somebody else's, or its end."""
-        self._tell(None if kind == "DELETED" else obj)
-        for follower in self._also:
-            follower.changed(kind, obj)
+        self._target.heard(*self._key, obj)
+        self._look()
+        for other in self._also:
+            other.take(obj)
 
     def trouble(self, sentence: str, hint: str, forbidden: bool) -> None:
         """Without the watch an edit is seen at our next write."""
         if sentence:
             self._target.deaf()
-        for follower in self._also:
-            follower.trouble(sentence, hint, forbidden)
-
-    def _tell(self, obj: dict[str, Any] | None) -> None:
-        self._target.heard(*self._key, obj)
-        self._look()
+        for other in self._also:
+            other.trouble(sentence, hint, forbidden)
 
 
 class Cluster:
@@ -70,7 +61,7 @@ class Cluster:
         self.target = KubernetesTarget(self.client, on_lag=self._lagging)
         self._watches: list[Watch] = []
         self._own: Watch | None = None
-        self._also_own: list[Follower] = []
+        self._also_own: list[OneObject] = []
         self._others: list[Loop] = []
         self._events: EventWriter | None = None
         self._conditions: ConditionWriter | None = None
@@ -101,7 +92,7 @@ class Cluster:
             named("configmaps", "device_info", *key), OwnObject(self.target, key, look, self._also_own)
         )
 
-    def tell_own(self, follower: Follower) -> None:
+    def tell_own(self, follower: OneObject) -> None:
         """Let somebody else hear of the object that we write, by the same watch."""
         self._also_own.append(follower)
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nodeagent.cluster.followed import OneObject
 from nodeagent.cluster.watch import named
 from nodeagent.core.clock import Clock, SystemClock
-from nodeagent.core.files import read_text
+from nodeagent.core.files import read_text, replace_text
 from nodeagent.core.settings import Settings
 from nodeagent.core.telemetry import Metrics
 from nodeagent.daemon.cluster import Cluster
@@ -44,8 +45,8 @@ class Seen:
     problem: str
 
 
-class Side:
-    """A follower (nodeagent.cluster.watch) of one object. on_change: called after each piece of news.
+class Side(OneObject):
+    """One side as its watch tells it. on_change: called after each piece of news.
 
     Unlike one of a configuration it knows nothing while the watch is in trouble: an old object shows no agreement.
     """
@@ -62,20 +63,13 @@ class Side:
             return Seen(None, self._trouble or "the API server was not asked yet")
         return Seen(self._obj, "")
 
-    def listed(self, objects: list[dict[str, Any]]) -> None:
-        """The object, or none."""
-        self._take(objects[0] if objects else None)
-
-    def changed(self, kind: str, obj: dict[str, Any]) -> None:
-        """A new version, or its end."""
-        self._take(None if kind == "DELETED" else obj)
-
     def trouble(self, sentence: str, hint: str, forbidden: bool) -> None:
         """Nothing can be read now; empty = it goes on."""
         self._trouble = f"{sentence} ({hint})" if hint else sentence
         self._on_change()
 
-    def _take(self, obj: dict[str, Any] | None) -> None:
+    def take(self, obj: dict[str, Any] | None) -> None:
+        """A new version, or its end."""
         self._obj, self._listed = obj, True
         self._on_change()
 
@@ -218,10 +212,7 @@ class ShadowWatch:
             day = day_as_json(ledger.day)
         body = {"version": VERSION, "saved_at_ms": self._clock.now().wall_ms, "day": day}
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            temporary = self._path.with_name(f".{FILE_NAME}.tmp")
-            temporary.write_text(json.dumps(body, separators=(",", ":")), encoding="utf-8")
-            temporary.replace(self._path)
+            replace_text(self._path, json.dumps(body, separators=(",", ":")))
             self._unsaved = False
         except OSError as error:
             self._metrics.count("state_file_errors_total")
