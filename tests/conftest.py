@@ -1,9 +1,10 @@
-"""What all tests share: property tests without a deadline, since a busy machine is no fault, and a mock node."""
+"""What all tests share: property tests without a deadline, since a busy machine is no fault; a mock node; an API."""
 
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+from kit.fake_api import FakeApi, fake_api
 
 from nodeagent.mock.client import MockControl
 from nodeagent.mock.launch import MockServer
@@ -30,3 +31,10 @@ def control(server: MockServer) -> Iterator[MockControl]:
     """The hand on the hardware of `server`."""
     with server.control() as control:
         yield control
+
+
+@pytest.fixture
+def api() -> Iterator[FakeApi]:
+    """A pretended API server, empty; files of tests that need objects in it have a fixture of their own."""
+    with fake_api() as running:
+        yield running

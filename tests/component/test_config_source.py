@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit.fake_api import Answer, FakeApi, fake_api
+from kit.fake_api import Answer, FakeApi
 from kit.target import kubernetes_target
 
 from nodeagent.core.errors import ReadBackError
@@ -330,12 +330,6 @@ def test_reading_wakes_nobody() -> None:
 
 
 # -- the ConfigMap ------------------------------------------------------------------
-
-
-@pytest.fixture
-def api() -> Iterator[FakeApi]:
-    with fake_api() as server:
-        yield server
 
 
 @pytest.fixture

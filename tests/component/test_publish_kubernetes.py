@@ -2,12 +2,11 @@
 
 import json
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from contract.data.device_info.cases import VIEWS
-from kit.fake_api import Answer, FakeApi, fake_api
+from kit.fake_api import Answer, FakeApi
 from kit.target import kubernetes_target
 
 from nodeagent.core.errors import PublishError, ReadBackError
@@ -22,12 +21,6 @@ KEY = (NAMESPACE, NAME)
 
 def some_object(case: str = "A1") -> dict[str, object]:
     return config_map("worker-1", render_device_info(VIEWS[case](), 1760000000))
-
-
-@pytest.fixture
-def api() -> Iterator[FakeApi]:
-    with fake_api() as running:
-        yield running
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from contract.data.device_info.cases import VIEWS
 from kit.daemon import wait_until
-from kit.fake_api import Answer, FakeApi, fake_api
+from kit.fake_api import Answer, FakeApi
 
 from nodeagent.core.settings import DaemonSettings, NodeSettings, PublishSettings, Settings, ShadowSettings
 from nodeagent.daemon.cluster import Cluster
@@ -27,12 +27,6 @@ SHADOW = (NAMESPACE, object_name(NODE, shadow=True))
 
 def written(case: str, shadow: bool = False) -> dict[str, Any]:
     return config_map(NODE, render_device_info(VIEWS[case](), 1760000000), shadow)
-
-
-@pytest.fixture
-def api() -> Iterator[FakeApi]:
-    with fake_api() as running:
-        yield running
 
 
 class House:

@@ -1,13 +1,12 @@
 """`nodeagent shadow diff`: two files, two objects of a cluster, or what the daemon says."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from contract.data.device_info.cases import VIEWS
-from kit.fake_api import Answer, FakeApi, fake_api
+from kit.fake_api import Answer, FakeApi
 from kit.played_daemon import Played
 
 from nodeagent.cli.main import main
@@ -26,12 +25,6 @@ DIFFERENT = {
 
 def written(case: str, shadow: bool = False) -> dict[str, Any]:
     return config_map(NODE, render_device_info(VIEWS[case](), 1760000000), shadow)
-
-
-@pytest.fixture
-def api() -> Iterator[FakeApi]:
-    with fake_api() as running:
-        yield running
 
 
 class TestFiles:
