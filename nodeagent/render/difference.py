@@ -32,14 +32,6 @@ class Kind(Enum):
     REASON = "reason"
     VOLATILE = "volatile"
 
-    @property
-    def mirrored(self) -> "Kind":
-        """The kind that the same difference has when the two objects change places."""
-        return _MIRRORED.get(self, self)
-
-
-_MIRRORED = {Kind.FAULT_MISSING: Kind.FAULT_EXTRA, Kind.FAULT_EXTRA: Kind.FAULT_MISSING}
-
 
 @dataclass(frozen=True, slots=True)
 class Difference:

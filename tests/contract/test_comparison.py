@@ -19,6 +19,11 @@ CASES = sorted([*VIEWS, "A10-upstream", "A13-upstream"])
 P = "huawei.com/Ascend910"
 
 
+def mirror(kind: Kind) -> Kind:
+    """The kind that the same difference has when the two objects change places."""
+    return {Kind.FAULT_MISSING: Kind.FAULT_EXTRA, Kind.FAULT_EXTRA: Kind.FAULT_MISSING}.get(kind, kind)
+
+
 def obj(case: str, **texts: str) -> dict[str, Any]:
     """A live object as upstream writes it."""
     own = {"DeviceInfoCfg": golden(case)["DeviceInfoCfg"]}  # of upstream's forms the sheet gives this key only
@@ -71,7 +76,7 @@ def test_an_object_is_like_itself_and_like_its_shadow(case: str) -> None:
 @pytest.mark.parametrize(("one", "other"), [*itertools.combinations(CASES, 2)])
 def test_kinds_are_symmetric(one: str, other: str) -> None:
     there, back = compare(obj(one), obj(other)), compare(obj(other), obj(one))
-    mirrored = sorted((d.kind.mirrored.value, d.field, d.ours, d.theirs) for d in there.differences)
+    mirrored = sorted((mirror(d.kind).value, d.field, d.ours, d.theirs) for d in there.differences)
     assert mirrored == sorted((d.kind.value, d.field, d.theirs, d.ours) for d in back.differences)
     # A7 and A8 differ in the switch part alone, every other pair in the device part too.
     assert not there.same
@@ -413,5 +418,5 @@ def test_whatever_it_is_it_is_like_itself(found: dict[str, Any]) -> None:
 
 @given(some_object, some_object)
 def test_whatever_they_are_kinds_are_symmetric(one: dict[str, Any], other: dict[str, Any]) -> None:
-    there = {(each.kind.mirrored, each.field) for each in compare(one, other).differences}
+    there = {(mirror(each.kind), each.field) for each in compare(one, other).differences}
     assert there == {(each.kind, each.field) for each in compare(other, one).differences}
