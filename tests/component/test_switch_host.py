@@ -328,7 +328,7 @@ class TestSource:
 
     def test_a_missing_library_is_said_once(self, serve: Callable[..., Node], tmp_path: Path) -> None:
         node = serve(library=str(tmp_path / "liblingqu-dcmi.so"))
-        wait_until(node.found)
+        wait_until(lambda: node.told(EventReason.SWITCH_LIBRARY_MISSING))
         node.chips_work()
         assert node.found() == [False]
         (message,) = node.told(EventReason.SWITCH_LIBRARY_MISSING)
@@ -337,14 +337,14 @@ class TestSource:
 
     def test_a_library_that_others_may_write_is_not_trusted(self, serve: Callable[..., Node]) -> None:
         node = serve(trust=False)
-        wait_until(node.found)
+        wait_until(lambda: node.told(EventReason.SWITCH_LIBRARY_MISSING))
         (message,) = node.told(EventReason.SWITCH_LIBRARY_MISSING)
         assert node.found() == [False]
         assert "can be written by others" in message or "belongs to uid" in message
 
     def test_d14_init_fails_and_the_start_goes_on(self, serve: Callable[..., Node], tmp_path: Path) -> None:
         node = serve(a3(tmp_path, f"  failing:\n    - {{function: {INIT}, code: 1}}\n"))
-        wait_until(node.found)
+        wait_until(lambda: node.told(EventReason.SWITCH_LIBRARY_MISSING))
         node.chips_work()
         assert node.found() == [False]
         assert len(node.told(EventReason.SWITCH_LIBRARY_MISSING)) == 1
