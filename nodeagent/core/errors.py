@@ -68,6 +68,30 @@ class HostError(NodeAgentError):
     code = "NA303"
 
 
+class IpmiError(NodeAgentError):
+    """The BMC did not answer a command, or not as it must; nothing is known of its alarms now."""
+
+    code = "NA304"
+
+
+class IpmiNotSupportedError(IpmiError):
+    """The BMC does not know the command or does not let us use it: asking often is of no use (node-faults 3.6)."""
+
+    code = "NA304"
+
+
+class IpmiAccessError(IpmiError):
+    """No way to the BMC: no device file, no credentials, a login that it refuses."""
+
+    code = "NA305"
+
+
+class StorageStateError(NodeAgentError):
+    """The state file of a storage client cannot be read, is not trusted or is not understood."""
+
+    code = "NA306"
+
+
 class ScenarioError(NodeAgentError, ValueError):
     """A node description or timeline of the mock is wrong."""
 
@@ -108,3 +132,9 @@ class ForbiddenError(ReadBackError):
     """We have no right to read an object: asking again is of no use before somebody grants it."""
 
     code = "NA506"
+
+
+class PublicFaultError(PublishError):
+    """ClusterD refused a public fault message or was not reached; it is tried again."""
+
+    code = "NA507"

@@ -36,6 +36,11 @@ class LogSettings:
 
     level: str = setting("info", "Least serious line that is written.", choices=("debug", "info", "warning", "error"))
     format: str = setting("text", "`text` for people, `json` for machines.", choices=("text", "json"))
+    fault_diag_file: str = setting(
+        "",
+        "File with one line for each alarm of the BMC, in the form that FaultDiag of MindCluster reads from NodeD."
+        " Empty: none.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +127,77 @@ class SwitchSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class IpmiSettings:
+    """The BMC of the board, whose alarms are node faults (docs/node-faults.md)."""
+
+    transport: str = setting(
+        "inband",
+        "How the BMC is asked: `inband` through `ipmi.device`, `lan` through the network, `off` not at all. A dry run"
+        " asks the pretended BMC instead, except with `lan`.",
+        choices=("inband", "lan", "off"),
+    )
+    device: str = setting("/dev/ipmi0", "Device file of the kernel's IPMI driver.")
+    address: str = setting("", "Host name or IP address of the BMC, for transport `lan`.")
+    port: int = setting(623, "UDP port of the BMC, for transport `lan`.", low=1, high=65535)
+    credentials_dir: str = setting(
+        "",
+        "Folder with the files `username` and `password` (a mounted Secret), for transport `lan`. They are read anew"
+        " for each login.",
+    )
+    poll_period_s: float = setting(60.0, "Distance of two polls of the alarms.", unit="s", low=0.2, high=600)
+    command_deadline_s: float = setting(
+        10.0, "Longest time the BMC may take for one command.", unit="s", low=0.1, high=60
+    )
+    serial_number: bool = setting(
+        True, "Read the serial number of the product and write it to the node as `product-serial-number`."
+    )
+    report_interval_s: float = setting(
+        5.0, "Least time between two writes of the node-info object.", unit="s", low=0.02, high=300
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class StorageSettings:
+    """Storage clients whose faults are told to ClusterD as public faults (docs/node-faults.md)."""
+
+    dpc: str = setting(
+        "auto",
+        "Watch the client of Scale-Out Storage (DPC): `on`, `off`, or `auto`, which begins once its file is there.",
+        choices=("auto", "on", "off"),
+    )
+    dtfs: str = setting("auto", "Watch the DTFS client; as `storage.dpc`.", choices=("auto", "on", "off"))
+    proc: str = setting("/proc", "Where /proc of the host is seen; in a pod a mount of it.")
+    read_period_s: float = setting(5.0, "Distance of two readings of a state file.", unit="s", low=0.1, high=60)
+
+
+@dataclass(frozen=True, slots=True)
+class PublicFaultSettings:
+    """How ClusterD hears of public faults (docs/node-faults.md)."""
+
+    delivery: str = setting(
+        "configmap",
+        "`configmap` writes one ConfigMap for each storage client, `grpc` calls ClusterD (needs `nodeagent[grpc]`),"
+        " `off` tells nobody.",
+        choices=("configmap", "grpc", "off"),
+    )
+    address: str = setting(
+        "clusterd-grpc-svc.mindx-dl.svc.cluster.local:8899", "HOST:PORT of ClusterD, for delivery `grpc`."
+    )
+    tls_ca: str = setting("", "File with the CA that signed ClusterD's certificate. Empty: no TLS.")
+    tls_certificate: str = setting("", "File with our own certificate, where ClusterD asks for one.")
+    tls_key: str = setting("", "File with the key of `public_faults.tls_certificate`.")
+    tls_server_name: str = setting("", "Name in ClusterD's certificate, where it is not the host of the address.")
+    call_deadline_s: float = setting(5.0, "Longest time a call may take.", unit="s", low=0.5, high=60)
+    chips_deadline_s: float = setting(
+        120.0,
+        "How long a fault waits for the list of the chips that it concerns; then it is told for chip 0.",
+        unit="s",
+        low=0,
+        high=3600,
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class FaultSettings:
     """Fault tables and rules (docs/rules.md): shipped < `site_file` < `config_dir` < `config_map`."""
 
@@ -134,6 +210,16 @@ class FaultSettings:
     config_map: str = setting(
         "kube-system/mindx-dl-fault-config",
         "ConfigMap with these documents, NAMESPACE/NAME, read from where the objects are published to. Empty: none.",
+    )
+    node_config_map: str = setting(
+        "mindx-dl/mindx-dl-node-fault-config",
+        "ConfigMap with NodeDConfiguration.json or nodeagent.yaml, the levels of node faults. Empty: none.",
+    )
+    node_on_delete: str = setting(
+        "builtin",
+        "What holds for node faults when that ConfigMap is deleted: `builtin`, the layers below it, or `keep`, the"
+        " levels that it had until the next start.",
+        choices=("builtin", "keep"),
     )
     reload_period_s: float = setting(
         5.0, "How often `site_file` and `config_dir` are compared with what is in force.", unit="s", low=0.1, high=300
@@ -302,6 +388,9 @@ class Settings:
     chips: ChipSettings = ChipSettings()
     links: LinkSettings = LinkSettings()
     switches: SwitchSettings = SwitchSettings()
+    ipmi: IpmiSettings = IpmiSettings()
+    storage: StorageSettings = StorageSettings()
+    public_faults: PublicFaultSettings = PublicFaultSettings()
     faults: FaultSettings = FaultSettings()
     publish: PublishSettings = PublishSettings()
     cluster: ClusterSettings = ClusterSettings()

@@ -96,6 +96,33 @@ DECLARED: dict[str, Declaration] = {
     "missing_rights": Declaration(_G, "Rights at the API server that the start-up self-check found missing."),
     "node_object_synced": Declaration(_G, "1 while the node object has our labels and annotations."),
     "notices_dropped_total": Declaration(_C, "Once-only codes that no target acknowledged in time."),
+    "board_alarms": Declaration(_G, "Present alarms of the BMC, those that no table lists included."),
+    "board_alarms_unlisted": Declaration(
+        _G, "Present alarms of the BMC whose code no table lists; they are published nowhere."
+    ),
+    "board_stale": Declaration(_G, "1 after three failed polls of the BMC in a row: node faults may be out of date."),
+    "ipmi_command_seconds": Declaration(
+        _H, "Duration of commands to the BMC, those without an answer included.", (), _CALL_BUCKETS_S
+    ),
+    "ipmi_commands_total": Declaration(_C, "Commands to the BMC by kind of answer.", ("result",)),
+    "ipmi_discarded_answers_total": Declaration(_C, "Late and foreign answers of the BMC that were thrown away."),
+    "ipmi_polls_total": Declaration(_C, "Polls of the alarms of the BMC by result.", ("result",)),
+    "node_faults": Declaration(_G, "Present node faults (codes of devices of the board) by level.", ("level",)),
+    "node_unhealthy": Declaration(
+        _G, "1 while node faults keep jobs off the node: status PreSeparate or UnHealthy.", ("status",)
+    ),
+    "public_fault_messages_total": Declaration(
+        _C, "Public fault messages by sender and result.", ("resource", "result")
+    ),
+    "public_fault_waiting": Declaration(_G, "1 while a public fault message is not acknowledged.", ("resource",)),
+    "storage_fault": Declaration(_G, "1 while a storage client has a fault.", ("client", "fault")),
+    "storage_file_gone": Declaration(
+        _G, "1 while the state file of a storage client, which was there, is gone.", ("client",)
+    ),
+    "storage_reads_total": Declaration(
+        _C, "Readings of the state files of storage clients by result.", ("client", "result")
+    ),
+    "unlisted_alarms_total": Declaration(_C, "Alarms that appeared with a code in no table, by code.", ("code",)),
     "process_start_time_seconds": Declaration(_G, "Unix time at which the daemon was started."),
     "publish_foreign_changes_total": Declaration(_C, "Changes of our object by somebody else.", ("object",)),
     "publish_other_writer": Declaration(_G, "1 while somebody else writes our object.", ("object",)),
