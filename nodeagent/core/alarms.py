@@ -86,7 +86,7 @@ def device_type(subject: int) -> str:
     return DEVICE_TYPES.get(subject, UNKNOWN_TYPE)
 
 
-_FIRST = (
+_FIRST_NAMES = (
     "CPU|Memory|Disk|PSU|Fan|Disk BP|RAID Card|UNKNOWN|PCIe Card|AMC|HBA|Mezz Card|UNKNOWN|NIC|Memory Board|PCIe Riser"
     "|Mainboard|LCD|Chassis|NCM|Switch Module|Storage Board|Chassis BP|HMM/CMC|Fan BP|PSU BP|BMC|MMC/MM"
     "|Twin Node Backplane|Base Plane|Fabric Plane|Switch Mezz|LED|SD Card|Security Module|I/O Board|CPU Board|RMC"
@@ -96,8 +96,8 @@ _FIRST = (
     "|LOM|Signal Adapter Board|Horizontal Connection Board|Node|Asset Locate Board|Unit|RMM|Rack|BBU|OCP Card"
     "|Leakage Detection Card|MESH Card|NPU|CIC Card|Expansion Module|Fan Module|AR Card|Converge Board|SoC Board"
     "|ExpBoard"
-).split("|")  # noqa: SIM905 - 94 names, one after the other, are read more easily so
+)
 """Subjects 0x00 to 0x5D in order."""
 _LAST = {0xC0: "BCU", 0xC1: "EXU", 0xC2: "SEU", 0xC3: "IEU", 0xC4: "CLU"}
-DEVICE_TYPES: Mapping[int, str] = {**dict(enumerate(_FIRST)), **_LAST}
+DEVICE_TYPES: Mapping[int, str] = {**dict(enumerate(_FIRST_NAMES.split("|"))), **_LAST}
 """Published name of each subject byte (3.5)."""
