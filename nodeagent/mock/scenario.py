@@ -12,37 +12,48 @@ from pathlib import Path
 import yaml
 
 from nodeagent.core.errors import ScenarioError
+from nodeagent.core.storage import StorageClient
 from nodeagent.core.switch import WHOLE_CHIP_PORT
 from nodeagent.mock.actions import Bound, bind
+from nodeagent.mock.board import StartAlarm
 from nodeagent.mock.events import MAJOR, MINOR, Module
 from nodeagent.mock.kinds import (
+    ALARM_SEVERITY,
     BYTE,
     CARDS,
     CHIP,
     CODE,
     COUNT,
+    DPC_INSTANCES,
+    DTFS_INSTANCES,
     FLAG,
     FUNCTION,
     FUNCTIONS,
     GATEWAY,
     ID,
     IP,
+    LABEL,
+    PAGE,
     PEER,
+    PRESENT,
     PROFILE,
     RC,
     SECONDS,
     SEVERITY,
+    SUBJECT,
     SWITCH_CODE,
     TEXT,
     TIME_MS,
     TIMES,
     U16,
+    U32,
     Kind,
     ValueProblem,
 )
 from nodeagent.mock.line_reader import LineReader
 from nodeagent.mock.products import PRODUCTS
 from nodeagent.mock.spec import ChipSpec, NodeSpec, StartFailure, StartFault
+from nodeagent.mock.storage import Instances
 from nodeagent.mock.switches import Place, StartSwitchFault
 
 _NODE_KINDS: dict[str, Kind] = {
@@ -78,6 +89,10 @@ _NODE_KINDS: dict[str, Kind] = {
     "chassis_id": ID,
     "log_calls": FLAG,
     "switch_subscribe_failures": COUNT,
+    "bmc": PRESENT,
+    "alarm_page": PAGE,
+    "serial_number": LABEL,
+    "manufacturer": LABEL,
 }
 _CHIP_KINDS: dict[str, Kind] = {
     "chip": CHIP,
@@ -113,8 +128,16 @@ _SWITCH_FAULT_KINDS: dict[str, Kind] = {
     "severity": SEVERITY,
     "time_ms": TIME_MS,
 }
+_ALARM_KINDS: dict[str, Kind] = {
+    "code": CODE,
+    "device_id": BYTE,
+    "severity": ALARM_SEVERITY,
+    "subject": SUBJECT,
+    "raised_s": U32,
+}
+_STORAGE_KINDS: dict[str, Kind] = {"dpc": DPC_INSTANCES, "dtfs": DTFS_INSTANCES}
 _FAILURE_KINDS: dict[str, Kind] = {"function": FUNCTION, "chip": CHIP, "code": RC, "times": TIMES}
-_NESTED = ("per_chip", "faults", "failing", "switch_faults")
+_NESTED = ("per_chip", "faults", "failing", "switch_faults", "alarms")
 _PROCESS_KINDS: dict[str, Kind] = {"pid": COUNT, "bytes": COUNT}
 
 
@@ -194,13 +217,23 @@ class _Reader(LineReader):
     def _node(self, root: yaml.Node) -> NodeSpec:
         parts = self.mapping(root, "node")
         nested = {name: self.items(parts.pop(name)[1], name) for name in _NESTED if name in parts}
+        storage = self._storage(parts.pop("storage")[1]) if "storage" in parts else ()
         values = self.values(parts, _NODE_KINDS, "a node")
         chips = tuple(self._chip(item) for item in nested.get("per_chip", []))
         faults = tuple(self._fault(item) for item in nested.get("faults", []))
         failing = tuple(self._failure(item) for item in nested.get("failing", []))
         switch_faults = tuple(self._switch_fault(item) for item in nested.get("switch_faults", []))
+        alarms = tuple(self._alarm(item) for item in nested.get("alarms", []))
         try:
-            return NodeSpec(**values, per_chip=chips, faults=faults, failing=failing, switch_faults=switch_faults)
+            return NodeSpec(
+                **values,
+                per_chip=chips,
+                faults=faults,
+                failing=failing,
+                switch_faults=switch_faults,
+                alarms=alarms,
+                storage=storage,
+            )
         except ValueError as problem:
             self.complain(root, "node", str(problem))
 
@@ -232,6 +265,13 @@ class _Reader(LineReader):
     def _failure(self, root: yaml.Node) -> StartFailure:
         values = self.values(self.mapping(root, "failing"), _FAILURE_KINDS, "a failure", ("function", "code"), root)
         return StartFailure(values["function"], values["code"], values.get("chip"), values.get("times"))
+
+    def _alarm(self, root: yaml.Node) -> StartAlarm:
+        return StartAlarm(**self.values(self.mapping(root, "alarms"), _ALARM_KINDS, "an alarm", ("code",), root))
+
+    def _storage(self, root: yaml.Node) -> tuple[tuple[StorageClient, Instances], ...]:
+        values = self.values(self.mapping(root, "storage"), _STORAGE_KINDS, "storage")
+        return tuple((StorageClient(name), instances) for name, instances in values.items())
 
     def _timeline(self, root: yaml.Node, spec: NodeSpec | None) -> tuple[TimedAction, ...]:
         timeline: list[TimedAction] = []

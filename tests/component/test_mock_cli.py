@@ -46,7 +46,7 @@ def run(server, capsys):
     """Run a command against the server: exit code, output, error output."""
 
     def go(*words: str, socket: str | None = None):
-        names = 2 if words[0] == "switch" else 1
+        names = 2 if words[0] in ("switch", "storage") else 1
         args = parser().parse_args(["mock", *words[:names], "--socket", socket or server.socket, *words[names:]])
         code = args.run(args)
         captured = capsys.readouterr()
@@ -79,7 +79,8 @@ def test_injection_tells_the_callback_time(run, client):
 
 def command_of(action: str) -> list[str]:
     """The words by which an action is done on the command line."""
-    return ["switch", action.removeprefix("switch_")] if action.startswith("switch_") else [action]
+    group, _, name = action.partition("_")
+    return [group, name] if group in ("switch", "storage") else [action.replace("_", "-")]
 
 
 def test_every_action_by_its_example(run):
