@@ -116,6 +116,27 @@ def test_state_as_table_and_json(run, client):
     assert state["chips"][5]["health_rc"] == -8012
 
 
+def test_board_and_storage(run, server):
+    assert "board: no serial number, BMC well\n" in run("state")[1]
+    assert run("raise-alarm", "--code", "03000009", "--device-id", "2", "--subject", "PSU") == (0, "", "")
+    assert run("bmc", "--silent", "true", "--times", "3")[0] == 0
+    assert run("storage", "dpc", "--instances", "ok,process+memory")[0] == 0
+    assert run("storage", "dtfs", "--instances", "", "--mode", "0644")[0] == 0
+    lines = run("state")[1].splitlines()
+    assert lines[10:] == [
+        "board: no serial number, BMC silent True, times 3",
+        "alarm: 03000009 on PSU 2, major",
+        "storage dpc: ok memory+process, mode 0444",
+        "storage dtfs: no instance, mode 0644",
+    ]
+    assert run("storage", "dtfs", "--text", "x")[0] == 0
+    assert run("storage", "dpc", "--gone", "true")[0] == 0
+    assert run("bmc", "--gone", "true")[0] == 0
+    assert run("state")[1].splitlines()[10:] == ["board: no BMC", "storage dtfs: other text, mode 0444"]
+    code, _, error = run("clear-alarm", "--code", "0000001D")
+    assert (code, "no alarm 0000001D is present" in error) == (1, True)
+
+
 def test_refusals_and_unreachable_servers(run, tmp_path):
     code, output, error = run("reset", "--chip", "8")
     assert (code, output) == (1, "")
