@@ -163,9 +163,10 @@ class _Reader:
 
     def _section(self, piece: Piece) -> None:
         node, key = piece.node, piece.key
-        # With a reader of fault tables beside it a second section is found twice; here it would be ambiguous.
-        if self._section_key not in (None, key):
-            self._complain(key.line, f"{NODE_SECTION} stands twice")
+        # Items of a list come with the very key that they belong to.
+        if self._section_key is not None and self._section_key is not key:
+            if not self._alone:  # else `walk` has told it
+                self._complain(key.line, f"key {shown(key.text)} stands twice")
             return
         self._section_key = key
         self.found.present = True
