@@ -1,8 +1,8 @@
 """The configuration source: watches the site file, a folder and a ConfigMap of the cluster, and hands over complete
 configurations (chip-faults 6.2, R17, R18; node-faults 7.3).
 
-Contents are compared, not times. Bad content leaves the last good configuration in force and is told once; a layer
-that cannot be read just now keeps what it said last; only a sure "is not there" takes a layer away.
+Contents are compared, not times; what becomes of a new content is decided in `config_judge`. A layer that cannot be
+read just now keeps what it said last; only a sure "is not there" takes a layer away.
 """
 
 import logging
@@ -15,14 +15,14 @@ from typing import Generic, Protocol
 from nodeagent.core.clock import SystemClock, monotonic_s
 from nodeagent.core.errors import ForbiddenError, NotAskedError, ReadBackError
 from nodeagent.core.pauses import backoff_s
-from nodeagent.core.telemetry import Event, EventReason, EventSink, Metrics
-from nodeagent.policy.configuration import BadConfigurationError, ClusterDocuments, fingerprint
+from nodeagent.core.telemetry import EventSink, Metrics
+from nodeagent.policy.configuration import ClusterDocuments, fingerprint
 from nodeagent.policy.node_table import NodeConfiguration
 from nodeagent.policy.rules import Configuration
 from nodeagent.policy.table import Document
-from nodeagent.policy.table_records import Finding
 from nodeagent.policy.upstream import POLL_INTERVAL_KEY, POLL_INTERVAL_S
 from nodeagent.sources.config_documents import documents_of_object, read_folder, read_site
+from nodeagent.sources.config_judge import Judge
 from nodeagent.sources.config_kinds import CHIPS, NODES, ConfigKind, Content
 from nodeagent.sources.config_watch import FolderWatch
 
@@ -33,7 +33,6 @@ FIRST_PAUSES_S = (5.0, 15.0, 30.0, 60.0, 120.0, 300.0)
 SETTLE_S = 0.2
 """A changed file counts when it is the same after this time: an editor may be half way through it."""
 _SETTLE_ROUNDS = 25
-_SHOWN_FINDINGS = 5
 
 
 class ObjectReader(Protocol):
@@ -76,21 +75,15 @@ class LayeredSource(Generic[Content]):
         look_period_s: float = 5.0,
         keep_deleted: bool = False,
     ) -> None:
-        self._shipped = shipped
-        self._in_force = in_force
+        self._judge = Judge(self._kind, shipped, in_force, site, on_configuration, events, metrics)
         self._places = places
         self._reader = reader if places.config_map is not None else None
-        self._on_configuration = on_configuration
-        self._events = events
         self._metrics = metrics
         self._look_period_s = look_period_s
         self._keep_deleted = keep_deleted
-        self._site = self._good_site = tuple(site)
+        self._site = tuple(site)
         self._folder: ClusterDocuments | None = None
         self._map: ClusterDocuments | None = None
-        self._good_folder: ClusterDocuments | None = None
-        self._good_map: ClusterDocuments | None = None
-        self._was_good = False
         self._map_kept = False
         self._judged = ""
         self._map_due_s = 0.0
@@ -101,7 +94,6 @@ class LayeredSource(Generic[Content]):
         self._stopping = threading.Event()
         self._looked = threading.Event()
         self._known = threading.Event()
-        metrics.set(self._kind.version_info, 1, version=in_force.version)
 
     def run(self) -> None:
         """Work until `stop`; the supervisor calls this again should it ever raise."""
@@ -146,7 +138,7 @@ class LayeredSource(Generic[Content]):
         content = self._content()
         if content != self._judged:
             self._judged = content
-            self._judge()
+            self._judge.judge(self._site, *self._layers())
         known = self._reader is None or self._map_known
         if known and (self._folders() or self._reader is not None) and not any(self._troubles.values()):
             now_s = SystemClock().now().wall_ms / 1000
@@ -212,7 +204,7 @@ class LayeredSource(Generic[Content]):
 
     def _map_gone(self, where: str) -> None:
         """The ConfigMap surely is not there: the layers below it count, or what it said last when it was good."""
-        self._map = self._good_map if self._keep_deleted else None
+        self._map = self._judge.good_map if self._keep_deleted else None
         if self._map is None:
             log.info("there is no ConfigMap, the layers below it are in force name=%s", where)
         elif not self._map_kept:
@@ -235,83 +227,12 @@ class LayeredSource(Generic[Content]):
         elif before and not sentence:
             log.info("%s is read again layer=%r", self._kind.name, layer)
 
-    # -- judging ------------------------------------------------------------------
-
-    def _layers(self) -> list[ClusterDocuments]:
-        return [each for each in (self._folder, self._map) if each is not None]
+    def _layers(self) -> tuple[ClusterDocuments | None, ClusterDocuments | None]:
+        return self._folder, self._map
 
     def _content(self) -> str:
         parts = [text for _, text in self._site]
-        return fingerprint([*parts, *(each.fingerprint if each else "" for each in (self._folder, self._map))])
-
-    def _judge(self) -> None:
-        kind = self._kind
-        try:
-            configuration, findings = kind.build(self._shipped, self._site, self._layers())
-        except BadConfigurationError as error:
-            self._metrics.set(kind.stale, 1)
-            self._tell(kind.name, f"{kind.refused}: {error.sentence}")
-            if not self._was_good:
-                self._fall_back()
-            return
-        self._metrics.set(kind.stale, 0)
-        self._was_good = True
-        self._good_site, self._good_folder, self._good_map = self._site, self._folder, self._map
-        dropped = [finding for finding in findings if finding.serious]
-        if dropped:
-            others = f" (and {len(dropped) - 1} more)" if len(dropped) > 1 else ""
-            self._tell(kind.dropped_what, f"{kind.dropped}: {dropped[0]}{others}")
-        self._log_warnings([finding for finding in findings if not finding.serious])
-        self._take(configuration)
-
-    def _fall_back(self) -> None:
-        """As long as all layers together were never good, each counts as it was when it was, and not before."""
-        if self._builds(self._site, []):
-            self._good_site = self._site
-        self._good_folder = self._better([], self._folder, self._good_folder)
-        lower = [self._good_folder] if self._good_folder else []
-        self._good_map = self._better(lower, self._map, self._good_map)
-        layers = [*lower, *([self._good_map] if self._good_map else [])]
-        self._take(self._kind.build(self._shipped, self._good_site, layers)[0])
-
-    def _better(
-        self, lower: Sequence[ClusterDocuments], now: ClusterDocuments | None, before: ClusterDocuments | None
-    ) -> ClusterDocuments | None:
-        """A layer as it is now if it is good on top of the lower ones, else as it was; None when it is not there."""
-        tried = () if now is None else (now, before)
-        good = (each for each in tried if each is not None and self._builds(self._good_site, [*lower, each]))
-        return next(good, None)
-
-    def _builds(self, site: Sequence[Document], layers: Sequence[ClusterDocuments]) -> bool:
-        try:
-            self._kind.build(self._shipped, site, layers)
-        except BadConfigurationError:
-            return False
-        return True
-
-    def _take(self, configuration: Content) -> None:
-        """Put a configuration in force, and hand it over when it is another one."""
-        before, self._in_force = self._in_force, configuration
-        if configuration.version == before.version:
-            return
-        self._metrics.set(self._kind.version_info, 0, version=before.version)
-        self._metrics.set(self._kind.version_info, 1, version=configuration.version)
-        layers = ", ".join(configuration.layers)
-        log.info("%s in force version=%s layers=%r", self._kind.name, configuration.version, layers)
-        self._on_configuration(configuration)
-
-    def _tell(self, what: str, message: str) -> None:
-        """One Event, one count and one line about one bad version."""
-        hint = "`nodeagent table lint FILE` lists every problem"
-        log.error("bad %s problem=%r hint=%r", self._kind.name, message, hint)
-        self._metrics.count("configuration_rejected_total", what=what)
-        self._events.emit(Event(EventReason.BAD_CONFIGURATION, message, warning=True, subject=self._kind.name))
-
-    def _log_warnings(self, warnings: Sequence[Finding]) -> None:
-        if warnings:
-            others = f" (and {len(warnings) - _SHOWN_FINDINGS} more)" if len(warnings) > _SHOWN_FINDINGS else ""
-            shown = "; ".join(map(str, warnings[:_SHOWN_FINDINGS]))
-            log.warning("%s has warnings: %s%s", self._kind.name, shown, others)
+        return fingerprint([*parts, *(each.fingerprint if each else "" for each in self._layers())])
 
     # -- waiting ------------------------------------------------------------------
 
