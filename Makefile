@@ -47,7 +47,7 @@ check: build ## linter, types, layers, C warnings, sanitizers, generated documen
 	lint-imports --no-cache
 	@nodeagent config docs | diff - docs/configuration.md || { echo "docs/configuration.md is old: make docs"; exit 1; }
 	@python tools/monitoring/generate.py --check
-	@nodeagent table lint fault_codes/chip.yaml fault_codes/link.yaml fault_codes/rules.yaml fault_codes/switch.yaml
+	@nodeagent table lint fault_codes/chip.yaml fault_codes/link.yaml fault_codes/rules.yaml fault_codes/switch.yaml fault_codes/node.yaml
 	tools/sanitize.sh
 
 sanitize: ## stress the shim under AddressSanitizer and ThreadSanitizer
