@@ -231,6 +231,13 @@ def test_timers_that_run_are_told() -> None:
     assert (timer.fault, timer.becomes, timer.due_ms) == (MEMORY, False, moment(1210).mono_ms)
 
 
+def test_of_several_instances_the_first_bad_and_the_last_good_one_decide() -> None:
+    story = Story(begin(DPC)).until(105, {0: {MEMORY}, 1: set()}).until(200, {0: {MEMORY}, 1: {MEMORY}})
+    assert due_ms(story.state) == moment(605).mono_ms
+    story.until(700, {0: {MEMORY}, 1: {MEMORY}}).until(800, {0: set(), 1: {MEMORY}}).until(900, {0: set(), 1: set()})
+    assert due_ms(story.state) == moment(1400).mono_ms
+
+
 def test_since_is_the_moment_of_the_change_and_none_for_what_is_only_believed() -> None:
     story = Story(begin(DPC, {MEMORY: True})).until(10, {0: {MEMORY}})
     assert dict(story.state.since) == {PROCESS: moment(5, story.wall(5))}
