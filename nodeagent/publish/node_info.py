@@ -300,6 +300,7 @@ class NodeInfoPublisher:
         if self._owner is not None:
             self._owner.renew()  # the garbage collector changes the object when its owner goes
         self._examine(change.obj or None, submission, now)
+        self._present = True if change.obj else None  # an empty object may be a damaged file
         self._reports.changed_by_others(self._target.describe(), None, self._foreign(change.obj))
         self._conflicts += 1
         if self._conflicts > _CONFLICTS_IN_A_ROW:
