@@ -24,6 +24,19 @@ EARLIEST_MS, LATEST_MS = 1_735_689_600_000, 9_999_999_999_999
 """Bounds of time stamps: 2025-01-01, and 13 digits (node-faults 13.1)."""
 
 _VERSION = "1.0"
+_INFLUENCE = {"nodeName": str, "nodeSN": str, "deviceIds": [int]}
+_FAULT = {
+    "faultId": str,
+    "faultType": str,
+    "faultCode": str,
+    "faultTime": int,
+    "assertion": str,
+    "faultLocation": {},
+    "influence": [_INFLUENCE],
+    "description": str,
+}
+_MESSAGE = {"id": str, "timestamp": int, "version": str, "resource": str, "faults": [_FAULT]}
+"""Members and their types (node-faults 13.1): Go's decoder takes a text of exactly these types, or without some."""
 _LONGEST_NAME = 253
 _ID = re.compile(r"[a-zA-Z0-9\-_.]{8,128}", re.ASCII)
 _CODE = re.compile(r"[0-9]{9}", re.ASCII)
@@ -127,7 +140,7 @@ def last_word(obj: Mapping[str, object], client: StorageClient, node_name: str) 
         document = json.loads(text) if isinstance(text, str) else None
     except (ValueError, RecursionError):
         document = None
-    if not isinstance(document, dict):
+    if not isinstance(document, dict) or not _fits(document, _MESSAGE):
         return LastWord(False, "", {})
     faults, stamp, message_id = document.get("faults"), document.get("timestamp"), document.get("id")
     told: dict[StorageFault, Told] = {}
@@ -180,10 +193,23 @@ def _is_stamp(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and EARLIEST_MS <= value <= LATEST_MS
 
 
-def _told(entry: object, by_id: Mapping[str, StorageFault], stamp: int) -> Told | None:
-    if not isinstance(entry, dict):
+def _fits(value: object, shape: Any) -> bool:
+    """Whether Go's decoder takes the value for the shape; null leaves what is there."""
+    if value is None:
+        return True
+    if isinstance(shape, dict):
+        return isinstance(value, dict) and all(
+            _fits(value[name], kind) for name, kind in shape.items() if name in value
+        )
+    if isinstance(shape, list):
+        return isinstance(value, list) and all(_fits(each, shape[0]) for each in value)
+    return isinstance(value, shape) and not isinstance(value, bool)
+
+
+def _told(entry: Mapping[str, Any] | None, by_id: Mapping[str, StorageFault], stamp: int) -> Told | None:
+    if entry is None:
         return None
-    fault, assertion = by_id.get(str(entry.get("faultId"))), entry.get("assertion")
+    fault, assertion = by_id.get(entry.get("faultId") or ""), entry.get("assertion")
     if fault is None or assertion not in ("occur", "recover") or not _is_stamp(entry.get("faultTime")):
         return None
     try:
