@@ -5,16 +5,19 @@ import threading
 from collections.abc import Callable, Iterator
 
 import pytest
-from kit.board import CPU_1D, FakeBmc, config_of, facts_text, table_of
+from kit.bmc import FakeBmc, numbered
+from kit.board import CPU_1D, PlayedBmc, config_of, facts_text, table_of
 from kit.clock import PacedClock
 from kit.daemon import wait_until
 
-from nodeagent.core.alarms import Alarm
-from nodeagent.core.board import AlarmsSeen, AlarmsSilent, BoardFact
+from nodeagent.core.alarms import Alarm, NodeLevel
+from nodeagent.core.board import AlarmsSeen, AlarmsSilent, BoardFact, BoardView
 from nodeagent.core.errors import IpmiAccessError, IpmiError, IpmiNotSupportedError, NodeAgentError
-from nodeagent.core.telemetry import Event, EventReason
+from nodeagent.core.telemetry import Event, EventReason, NullTelemetry
+from nodeagent.daemon.board import BoardLoop
 from nodeagent.daemon.metrics import Registry
 from nodeagent.daemon.supervisor import Loop, Supervisor
+from nodeagent.drivers import ipmi_alarms, ipmi_label
 from nodeagent.drivers.ipmi import LoginRefusedError, NoAnswerError, Raw
 from nodeagent.policy.board_listing import BoardAccess, board_json
 from nodeagent.sources.board import BoardSource
@@ -22,6 +25,8 @@ from nodeagent.sources.board_calls import look_at_board
 from nodeagent.sources.board_plan import BoardTimes
 
 LIMIT_S = 15.0
+HANG_S = 0.5
+"""Long enough for a poll that does not hang, on a busy machine too."""
 POLL, LABEL = 0x94, 0x90
 
 
@@ -35,11 +40,11 @@ def read_serial(raw: Raw) -> str:
 
 
 class Rig:
-    """A running source. Its time stands still until `pass_s`; what hangs is told after 0.05 real seconds."""
+    """A running source. Its time stands still until `pass_s`; what hangs is told after HANG_S real seconds."""
 
     def __init__(self, serial: bool = False, hang_s: float = LIMIT_S, start: bool = True) -> None:
         self.clock = PacedClock()
-        self.bmc = FakeBmc()
+        self.bmc = PlayedBmc()
         self.alarms = b""
         self.label: bytes | NodeAgentError = b"2102ABC"
         self.trouble: NodeAgentError | None = None
@@ -263,7 +268,7 @@ class TestLate:
         wait_until(lambda: len(rig.facts) == 2, limit_s=LIMIT_S)
 
     def test_a_poll_that_hangs_is_silence_and_goes_on_to_be(self, rigs: Callable[..., Rig]) -> None:
-        rig = rigs(hang_s=0.05)
+        rig = rigs(hang_s=HANG_S)
         rig.polls(1)
         rig.gate.clear()
         rig.pass_s(60)
@@ -282,7 +287,7 @@ class TestLate:
         assert rig.bmc.most_open == 1
 
     def test_a_hanging_poll_that_fails_at_last_is_not_told_twice(self, rigs: Callable[..., Rig]) -> None:
-        rig = rigs(hang_s=0.05, start=False)
+        rig = rigs(hang_s=HANG_S, start=False)
         rig.gate.clear()
         rig.trouble = NoAnswerError("no answer")
         rig.thread.start()
@@ -295,7 +300,7 @@ class TestLate:
         assert isinstance(rig.polls(2), AlarmsSeen)
 
     def test_stop_does_not_wait_for_a_call_that_hangs(self, rigs: Callable[..., Rig]) -> None:
-        rig = rigs(hang_s=0.05)
+        rig = rigs(hang_s=HANG_S)
         rig.polls(1)
         rig.gate.clear()
         rig.pass_s(60)
@@ -316,7 +321,7 @@ class TestLate:
         assert (rig.bmc.opened, rig.bmc.closed) == (1, 1)
 
     def test_a_restart_of_the_loop_starts_no_second_call(self, rigs: Callable[..., Rig]) -> None:
-        rig = rigs(start=False, hang_s=0.05)
+        rig = rigs(start=False, hang_s=HANG_S)
         rig.gate.clear()
         crashed = threading.Event()
 
@@ -375,7 +380,7 @@ class TestSerialNumber:
         wait_until(lambda: rig.serials, limit_s=LIMIT_S)
 
     def test_one_that_hangs_is_silence_only_for_the_polls_it_costs(self, rigs: Callable[..., Rig]) -> None:
-        rig = rigs(serial=True, hang_s=0.05, start=False)
+        rig = rigs(serial=True, hang_s=HANG_S, start=False)
         let_go, say = threading.Event(), rig._say
 
         def hang(netfn: int, command: int, data: bytes) -> bytes:
@@ -387,7 +392,7 @@ class TestSerialNumber:
         rig.thread.start()
         rig.polls(1)
         wait_until(lambda: rig.bmc.opened == 2, limit_s=LIMIT_S)
-        rig.thread.join(0.1)
+        rig.thread.join(2 * HANG_S)
         assert facts_text(rig.facts) == ["seen 0"]
         rig.polls(3)
         assert facts_text(rig.facts) == ["seen 0", "silent", "silent"]
@@ -397,9 +402,53 @@ class TestSerialNumber:
         assert facts_text(rig.facts)[-1] == "seen 0"
 
 
+class TestWholeWay:
+    """From the bytes of an iBMC to the view, with the real readers and both loops."""
+
+    @pytest.fixture
+    def bmc(self) -> FakeBmc:
+        return FakeBmc(numbered(33), page_size=12, serial=[b"\x00\x802102ABC"])
+
+    def test_alarms_become_a_view_and_the_serial_number_is_shown(self, bmc: FakeBmc) -> None:
+        played, metrics, views = PlayedBmc(), Registry(), list[BoardView]()
+        played.say = bmc.raw
+        clock, events = PacedClock(), NullTelemetry()
+        table = config_of({alarm.text: NodeLevel.PRE_SEPARATE for alarm in bmc.alarms[:-1]})
+        loop = BoardLoop(clock, table, "/dev/ipmi0", views.append, lambda _: None, events, metrics)
+        source = BoardSource(
+            played.connect,
+            ipmi_alarms.poll_alarms,
+            ipmi_label.read_serial_number,
+            clock,
+            BoardTimes(),
+            loop.submit,
+            loop.serial_number,
+            events,
+            metrics,
+        )
+        supervisor = Supervisor(metrics)
+        supervisor.start(Loop("board", loop.run, loop.stop))
+        supervisor.start(Loop("board-source", source.run, source.stop))
+        try:
+            wait_until(lambda: loop.state_json()["serial_number"] == "2102ABC", limit_s=LIMIT_S)
+            assert len(wait_until(lambda: views, limit_s=LIMIT_S)[0].devices) == 32
+            # The second page, in each of the three tries.
+            bmc.odd = {len(bmc.asked) + number: b"\xc3" for number in (1, 2, 3)}
+            clock.advance_ms(60_000)
+            wait_until(lambda: loop.why_json()["silent_since_ms"], "a page that is not told fails the poll", LIMIT_S)
+            assert len(views[-1].devices) == 32, "and takes nothing away"
+            bmc.alarms = ()
+            clock.advance_ms(60_000)
+            wait_until(lambda: loop.state_json()["status"] == "Healthy", limit_s=LIMIT_S)
+        finally:
+            assert supervisor.stop(LIMIT_S) == []
+        assert played.most_open == 1
+        assert played.open_now == 0
+
+
 class TestOneLook:
     def test_a_look_needs_no_daemon(self) -> None:
-        bmc = FakeBmc()
+        bmc = PlayedBmc()
         bmc.say = lambda *_: b"\0\x1d"
         state = look_at_board(bmc.connect, poll_alarms, PacedClock(), Registry(), table_of())
         shown = board_json(state, config_of(), BoardAccess("/dev/ipmi0"), "bmc")
@@ -408,7 +457,7 @@ class TestOneLook:
         assert bmc.open_now == 0
 
     def test_a_look_that_fails_says_why(self) -> None:
-        bmc = FakeBmc()
+        bmc = PlayedBmc()
         bmc.no_way = IpmiAccessError("/dev/ipmi0 does not exist")
         state = look_at_board(bmc.connect, poll_alarms, PacedClock(), Registry(), table_of())
         shown = board_json(state, config_of(), BoardAccess("/dev/ipmi0"), "bmc")

@@ -81,7 +81,7 @@ class BoardBench:
         return step.view
 
 
-class FakeBmc:
+class PlayedBmc:
     """A BMC behind a transport. `say` is called for each command; connecting fails with `no_way` while that is set.
 
     opened, closed, most_open: how many transports there were, and how many at once.
@@ -93,7 +93,7 @@ class FakeBmc:
         self.lock = threading.Lock()
         self.opened = self.closed = self.open_now = self.most_open = 0
 
-    def connect(self) -> "FakeTransport":
+    def connect(self) -> "PlayedTransport":
         """Open a transport."""
         with self.lock:
             if self.no_way is not None:
@@ -101,13 +101,13 @@ class FakeBmc:
             self.opened += 1
             self.open_now += 1
             self.most_open = max(self.most_open, self.open_now)
-        return FakeTransport(self)
+        return PlayedTransport(self)
 
 
-class FakeTransport:
-    """`nodeagent.drivers.ipmi.Transport` to a FakeBmc."""
+class PlayedTransport:
+    """`nodeagent.drivers.ipmi.Transport` to a PlayedBmc."""
 
-    def __init__(self, bmc: FakeBmc) -> None:
+    def __init__(self, bmc: PlayedBmc) -> None:
         self._bmc = bmc
         self._closed = False
 

@@ -96,14 +96,15 @@ class TestWhen:
 
 
 class TestFile:
-    def test_modes(self, bench: Bench) -> None:
-        old = os.umask(0)
+    @pytest.mark.parametrize("umask", [0o000, 0o077])
+    def test_modes(self, bench: Bench, umask: int) -> None:
+        old = os.umask(umask)
         try:
             bench.poll(0, CPU_1D)
         finally:
             os.umask(old)
         assert stat.S_IMODE(bench.path.stat().st_mode) == 0o640
-        assert stat.S_IMODE(bench.path.parent.stat().st_mode) == 0o750
+        assert stat.S_IMODE(bench.path.parent.stat().st_mode) == 0o750 & ~umask
 
     def test_it_is_rotated_by_size_under_the_names_of_noded(self, tmp_path: Path) -> None:
         line = len(line_of(CPU_1D, FakeClock().now(), os.getpid())) + 1
