@@ -483,13 +483,22 @@ def test_what_clusterd_would_refuse_is_never_sent_and_the_last_good_one_stays() 
 
 
 def test_a_write_without_an_answer_may_have_made_the_object() -> None:
-    """The next view is healthy: what may be there is deleted."""
+    """The next view is healthy and comes before the write is repeated: what may be there is deleted."""
     house = House()
     house.polls(0, 0)
-    house.target.errors = [PublishError("no answer")]
-    house.polls(60, 60, CPU_1)
-    house.polls(120, 120)
-    assert house.calls[-1] == "delete"
+
+    def lost(obj: dict[str, Any]) -> None:
+        write(obj)
+        raise PublishError("no answer")
+
+    write, house.target.write = house.target.write, lost  # type: ignore[method-assign]
+    house.until(60)
+    house.poll(CPU_1)
+    house.until(61)
+    house.poll()
+    house.until(70)
+    assert house.calls == ["read", "write", "delete"]
+    assert house.target.clusterd.heard == ["PreSeparate", None]
 
 
 def test_an_error_that_nobody_foresaw_does_not_end_the_loop() -> None:
