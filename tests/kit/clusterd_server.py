@@ -113,9 +113,9 @@ class Service:
 
 @contextmanager
 def clusterd_server(
-    clusterd: FakeClusterd, tls: "Certificates | None" = None, want_client: bool = False
+    clusterd: FakeClusterd, tls: "Certificates | None" = None, want_client: bool = False, address: str = "127.0.0.1:0"
 ) -> Iterator[Service]:
-    """Serve on 127.0.0.1 until the context ends."""
+    """Serve at the address until the context ends; port 0 = any."""
     import grpc
 
     service = Service(clusterd)
@@ -138,12 +138,12 @@ def clusterd_server(
 
     server = grpc.server(ThreadPoolExecutor(4), handlers=[Handler()])
     if tls is None:
-        port = server.add_insecure_port("127.0.0.1:0")
+        port = server.add_insecure_port(address)
     else:
         pair = [(tls.key.read_bytes(), tls.certificate.read_bytes())]
         root = tls.ca.read_bytes() if want_client else None
         credentials = grpc.ssl_server_credentials(pair, root, want_client)
-        port = server.add_secure_port("127.0.0.1:0", credentials)
+        port = server.add_secure_port(address, credentials)
     service.address = f"127.0.0.1:{port}"
     server.start()
     try:

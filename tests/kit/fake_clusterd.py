@@ -195,7 +195,7 @@ class ClusterdTarget:
     def __init__(self, clusterd: FakeClusterd) -> None:
         self.clusterd = clusterd
         self.objects: dict[tuple[str, str], Obj] = {}
-        self.failures: list[tuple[Exception, bool]] = []
+        self.failures: list[tuple[BaseException, bool]] = []
 
     def read(self, namespace: str, name: str) -> Obj | None:
         return self.objects.get((namespace, name))

@@ -20,18 +20,22 @@ DEADLINE_S = 120.0
 
 class DirectCourier:
     """Hands messages to a pretended ClusterD as the gRPC form does. lost: for the next calls no answer comes, and the
-    message arrived (true) or not. unforeseen: errors that are raised as they are."""
+    message arrived (true) or not. unforeseen: errors
+    that are raised as they are, after the message arrived (true) or before."""
 
     whole = False
 
     def __init__(self, clusterd: FakeClusterd) -> None:
         self.clusterd = clusterd
         self.lost: list[bool] = []
-        self.unforeseen: list[Exception] = []
+        self.unforeseen: list[tuple[BaseException, bool]] = []
 
     def deliver(self, message: Message) -> None:
         if self.unforeseen:
-            raise self.unforeseen.pop(0)
+            error, arrived = self.unforeseen.pop(0)
+            if arrived:
+                self.clusterd.send(dict(message.document))
+            raise error
         arrives = self.lost.pop(0) if self.lost else None
         if arrives is not False:
             code, info = self.clusterd.send(dict(message.document))

@@ -24,10 +24,10 @@ steps = st.one_of(
     st.tuples(st.just("dpc"), words, words),
     st.tuples(st.just("dtfs"), words, words),
     st.tuples(st.just("wait"), st.integers(1, 20) | st.integers(20, 4000)),
-    st.tuples(st.just("restart"), st.sampled_from(["file kept", "file lost", "file torn"])),
+    st.tuples(st.just("restart"), st.sampled_from(["file kept", "file lost", "file torn"]), st.booleans()),
     st.tuples(st.just("chips"), st.booleans()),
     st.tuples(st.just("trouble"), st.lists(st.sampled_from(["lost", "arrived", "410", "409"]), max_size=6)),
-    st.tuples(st.just("kill in a call"), st.booleans()),
+    st.tuples(st.just("kill in a call"), st.booleans(), st.booleans()),
 )
 
 
@@ -36,7 +36,8 @@ class Killed(BaseException):
 
 
 class Story:
-    """Plays steps on one node. wanted: what was said last of each fault in the present run, or before."""
+    """Plays steps on one node. said: what was said last of each fault. turning: all of it is another way round when
+    the next run begins."""
 
     def __init__(self, folder: Path, config_map: bool, seed: int) -> None:
         self.clusterd = FakeClusterd()
@@ -44,7 +45,7 @@ class Story:
         self.direct = DirectCourier(self.clusterd)
         self.config_map = config_map
         self.folder = folder
-        self.chips_known = False
+        self.chips_known = self.turning = False
         self.said: dict[str, dict[str, bool | None]] = {}
         self.home = Home(folder, self.clusterd, self.courier(), draw=random.Random(seed).random)
 
@@ -67,7 +68,11 @@ class Story:
         self.home.start()
         if self.chips_known:
             self.home.writer.chips(CHIPS)
-        for present in self.said.values():
+        turning, self.turning = self.turning, False
+        for client, present in self.said.items():
+            if turning:
+                present = {name: None if word is None else not word for name, word in present.items()}
+                self.said[client] = present
             self.say(present)
 
     def say(self, present: dict[str, bool | None]) -> None:
@@ -85,10 +90,8 @@ class Story:
         self.clusterd.answers = [(int(kind), kind) for kind in kinds if kind.isdigit()]
 
     def kill(self, arrived: bool) -> None:
-        if self.config_map:
-            self.target.failures = [(Killed(), arrived)]  # type: ignore[list-item]
-        else:
-            self.direct.unforeseen = [Killed()]  # type: ignore[list-item]
+        self.target.failures = [(Killed(), arrived)] if self.config_map else []
+        self.direct.unforeseen = [(Killed(), arrived)]
 
     def play(self, step: tuple[object, ...]) -> None:
         kind, *rest = step
@@ -103,6 +106,7 @@ class Story:
         elif kind == "wait":
             self.until(rest[0])
         elif kind == "restart":
+            self.turning = rest[1]
             self.restart(rest[0])
         elif kind == "chips":
             self.chips_known = True
@@ -110,11 +114,12 @@ class Story:
         elif kind == "trouble":
             self.trouble(rest[0])
         else:
+            self.turning = rest[1]
             self.kill(rest[0])
 
     def heal(self) -> None:
         self.clusterd.answers, self.direct.lost, self.target.failures = [], [], []
-        self.direct.unforeseen = []
+        self.direct.unforeseen, self.turning = [], False
         self.until(3 * 3600)
 
 

@@ -368,11 +368,24 @@ def test_a_recovery_does_not_wait_for_chips(tmp_path: Path) -> None:
 
 def test_an_unforeseen_error_loses_no_fault(home: Home) -> None:
     assert isinstance(home.courier, DirectCourier)
-    home.courier.unforeseen = [RuntimeError("nobody foresaw this")]
+    home.courier.unforeseen = [(RuntimeError("nobody foresaw this"), False)]
     with pytest.raises(RuntimeError):
         home.say(DPC_PROCESS=True)
     home.until(10)
     assert home.cached == {PROCESS}
+
+
+def test_an_occur_under_way_at_the_kill_is_taken_back_when_the_fault_is_gone(home: Home) -> None:
+    assert isinstance(home.courier, DirectCourier)
+    home.courier.unforeseen = [(KeyboardInterrupt(), True)]
+    with pytest.raises(KeyboardInterrupt):
+        home.say(DPC_PROCESS=True)
+    assert home.cached == {PROCESS}
+    home.start()
+    home.writer.chips(CHIPS)
+    home.say(DPC_PROCESS=False)
+    home.until(100)
+    assert home.cached == set()
 
 
 @pytest.mark.parametrize(
@@ -517,11 +530,26 @@ class TestConfigMapForm:
         assert home.sent[-1] == (107, {PROCESS: OCCUR})
         assert home.cached == {PROCESS}
 
+    @pytest.mark.parametrize(("minutes", "again"), [(50, 1), (70, 0)])
+    def test_without_the_file_a_recovery_of_the_last_hour_is_said_once_more(
+        self, home: Home, minutes: int, again: int
+    ) -> None:
+        home.say(DPC_PROCESS=True)
+        home.until(20)
+        home.folder = None
+        home.say(DPC_PROCESS=False)
+        home.clock.advance_ms(minutes * 60_000)  # nothing ran meanwhile
+        home.sent.clear()
+        home.start()
+        home.say(DPC_PROCESS=False)
+        home.until(home.now_s + 7200)
+        assert [said for _, said in home.sent] == [{PROCESS: RECOVER}] * again
+
     def test_a_write_under_way_at_the_kill_is_judged_by_the_object(self, home: Home, target: ClusterdTarget) -> None:
         for arrived in (False, True):
             home.say(DPC_PROCESS=True)
             home.until(home.now_s + 100)
-            target.failures = [(KeyboardInterrupt(), arrived)]  # type: ignore[list-item]
+            target.failures = [(KeyboardInterrupt(), arrived)]
             with pytest.raises(KeyboardInterrupt):
                 home.say(DPC_PROCESS=False)
             home.sent.clear()
