@@ -9,8 +9,8 @@ from nodeagent.policy.node_table import NodeTable
 
 Pair = tuple[str, str]
 _UNLISTED = {
-    "en": "in no table: such an alarm is counted and told, and published nowhere",
-    "zh": "不在故障表中：此类告警只计数和提示，不会上报",
+    "en": "in no table: such an alarm is counted and logged, and published nowhere",
+    "zh": "不在故障表中：此类告警只计数并记录日志，不会上报",
 }
 
 

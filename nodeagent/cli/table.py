@@ -47,7 +47,7 @@ examples:
   nodeagent table list --level SeparateNPU
   nodeagent table list --module HBM --lang zh
   nodeagent table list --switches
-  nodeagent table list --nodes --level SeparateFault
+  nodeagent table list --node-faults --level SeparateFault
   nodeagent table list --site-file /etc/nodeagent/faults.yaml --output json
 """
 
@@ -100,7 +100,7 @@ def _register_list(actions: "argparse._SubParsersAction[argparse.ArgumentParser]
     which.add_argument("--module", metavar="MODULE", help="only this module, any letter case, for example HBM")
     which.add_argument("--switches", action="store_true", help="the codes of LingQu switches (Atlas A3) in their place")
     which.add_argument(
-        "--nodes", action="store_true", help="the codes of node faults (alarms of the BMC) in their place"
+        "--node-faults", action="store_true", help="the codes of node faults (alarms of the BMC) in their place"
     )
     listing.add_argument("--lang", choices=("en", "zh", "both"), default="en", help="language of names (en)")
     add_output_flag(listing)
@@ -135,7 +135,7 @@ def run_lint(arguments: argparse.Namespace) -> int:
 
 def run_list(arguments: argparse.Namespace) -> int:
     """Print the records that fit; returns 0. Raises TableError when a table cannot be read or is wrong."""
-    if arguments.nodes:
+    if arguments.node_faults:
         nodes = node_configuration_of(arguments.site_file)[0].table
         return _list_others(nodes.records.values(), arguments)
     config = configuration_of(arguments.site_file, texts=True)[0]

@@ -360,11 +360,11 @@ class TestLint:
         assert main(["table", "diff", "shipped", str(tmp_path)]) == 1
 
     def test_list(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["table", "list", "--nodes", "--level", "SeparateFault"]) == 0
+        assert main(["table", "list", "--node-faults", "--level", "SeparateFault"]) == 0
         assert capsys.readouterr().out.splitlines() == [
             "2C000031  SeparateFault     Fatal system error diagnosed by the BMC (CPU CatError)"
         ]
-        assert main(["table", "list", "--nodes", "--output", "json"]) == 0
+        assert main(["table", "list", "--node-faults", "--output", "json"]) == 0
         assert len(json.loads(capsys.readouterr().out)) == 59
 
 
