@@ -6,6 +6,7 @@ from pathlib import Path
 
 from nodeagent.core.clock import monotonic_s
 from nodeagent.core.errors import IpmiAccessError, IpmiError
+from nodeagent.drivers.ipmi import NoAnswerError
 from nodeagent.mock.ipmi_lines import NO_BMC
 
 _READ_BYTES = 4096
@@ -70,7 +71,7 @@ class MockTransport:
         while b"\n" not in self._received:
             left_s = until_s - monotonic_s()
             if left_s <= 0:
-                raise IpmiError(f"the BMC did not answer within {self._deadline_s:g} s")
+                raise NoAnswerError(f"the BMC did not answer within {self._deadline_s:g} s")
             self._socket.settimeout(left_s)
             try:
                 more = self._socket.recv(_READ_BYTES)
