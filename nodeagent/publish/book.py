@@ -139,10 +139,11 @@ class Book:
         self._update_time_s = self.next_update_time_s(now)
         return self._update_time_s
 
-    def taken(self, now: Instant, refresh_ms: int | None = None) -> int | None:
+    def taken(self, now: Instant, refresh_ms: int | None = None, *, wrote: bool = True) -> int | None:
         """The target took the content of the attempt. Returns the generation that is acknowledged by it.
 
-        refresh_ms: when this content is due again, None = as the parameters say. None is returned when consumers will
+        refresh_ms: when this content is due again, None = as the parameters say. wrote: false when the target was found
+        to have it already; a write after that need not keep the least distance. None is returned when consumers will
         only take over with a further write, which is then due.
         """
         refresh_ms = self._parameters.refresh_ms if refresh_ms is None else refresh_ms
@@ -155,7 +156,7 @@ class Book:
         if self._owed:
             self._not_before_ms = now.mono_ms + max(self._parameters.min_distance_ms, _TWICE_DISTANCE_MS)
             return None
-        self._not_before_ms = now.mono_ms + self._parameters.min_distance_ms
+        self._not_before_ms = now.mono_ms + self._parameters.min_distance_ms if wrote else None
         self._acknowledged = content.fingerprint
         if self._desired is not None and self._desired.fingerprint == content.fingerprint:
             return self._desired.generation

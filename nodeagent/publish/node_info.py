@@ -312,7 +312,7 @@ class NodeInfoPublisher:
         """The target has what this attempt was to bring."""
         at, failures = self._clock.now(), self._book.failures
         self._conflicts, self._problem, self._found = 0, "", None
-        generation = self._book.taken(at, refresh_ms)
+        generation = self._book.taken(at, refresh_ms, wrote=wrote)
         if wrote:
             self._reports.written(at, 0, failures, self._target.describe())
             _LOG.info("event=node_info_%s status=%s", "deleted" if not self._present else "written", _said(submission))

@@ -316,6 +316,14 @@ class TestPace:
         assert house.target.clusterd.heard == ["PreSeparate", "UnHealthy"]
         assert house.heard.samples == [0.0, 3.0], "from the view to the write"
 
+    def test_a_look_is_no_write_that_the_next_one_keeps_its_distance_from(self) -> None:
+        house = House()
+        house.poll()
+        house.until(1)
+        house.poll(CPU_1)
+        assert house.target.clusterd.heard == ["PreSeparate"]
+        assert house.calls == ["read", "write"]
+
     def test_a_change_and_back_within_the_interval_is_no_request(self) -> None:
         house = House()
         house.poll(CPU_1)

@@ -15,7 +15,12 @@ from nodeagent.mock.folder import alarm_file_of, proc_of
 SOCKET = OUT / "board.sock"
 NODE_INFO = OUT / "mindx-dl" / f"mindx-dl-nodeinfo-{NODE}.yaml"
 PUBLIC_FAULT = OUT / "mindx-dl" / f"nodeagent-publicfault-dpc-{NODE}.yaml"
-PERIODS = {"ipmi.poll_period_s": "0.5", "storage.read_period_s": "0.5", "storage.dpc": "on"}
+PERIODS = {
+    "ipmi.poll_period_s": "0.5",
+    "ipmi.report_interval_s": "1",
+    "storage.read_period_s": "0.5",
+    "storage.dpc": "on",
+}
 """A minute and five seconds as a rule; here nobody wants to wait."""
 DPC_PROCESS = "110001020"
 LIMIT_S = 30.0
