@@ -28,7 +28,8 @@
  *     !label_cc HEX  label: this completion code and nothing else
  *     !label_part N  label: at most N bytes of text in one answer, whose control byte is 00 when more follows (all)
  *
- * A line that is none of these is reported on stderr and ignored.
+ * A line that is none of these is reported on stderr and ignored. Each well-formed question for alarms is reported
+ * there before it is answered, as in `ibmc: asked for alarms from 12`.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -244,6 +245,7 @@ static unsigned int answer_alarms(const msg_t *request, unsigned char *answer)
         return 1;
     }
     index = request->data[5] | request->data[6] << 8;
+    fprintf(stderr, "ibmc: asked for alarms from %u\n", index);
     if (index > 0 && told.shrink != UNSET)
         shrunk = 1;
     const int trouble = in_trouble(index);

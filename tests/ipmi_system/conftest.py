@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from kit.bmc import BmcSimulator
 from kit.guest import START_LIMIT_S, IpmiGuest, no_guest
-from kit.ipmi_ways import DeviceWay, LanWay, Way
+from kit.ipmi_ways import LanWay, Way
 from kit.outside import mark_below
 
 
@@ -28,8 +28,10 @@ def simulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BmcSimulator
 
 @pytest.fixture
 def bmc(simulator: BmcSimulator) -> BmcSimulator:
-    """The BMC, without alarms and in good order."""
+    """The BMC, without alarms and in good order, whatever a test before did to it."""
     simulator.say()
+    if not simulator.running:
+        simulator.start()
     return simulator
 
 
@@ -45,14 +47,19 @@ def running_guest(simulator: BmcSimulator, tmp_path_factory: pytest.TempPathFact
 @pytest.fixture
 def guest(running_guest: IpmiGuest, bmc: BmcSimulator) -> IpmiGuest:
     """The guest, its BMC in good order."""
+    running_guest.wait_for_bmc()
     return running_guest
 
 
 @pytest.fixture(params=["lan", "device"])
-def way(request: pytest.FixtureRequest, bmc: BmcSimulator) -> Iterator[Way]:
+def way(request: pytest.FixtureRequest, bmc: BmcSimulator) -> Way:
     """A way to the alarms of `bmc`."""
-    if request.param == "device":
-        yield DeviceWay(request.getfixturevalue("guest"))
-        return
-    with LanWay(bmc) as lan:
+    way: Way = request.getfixturevalue("guest" if request.param == "device" else "lan")
+    return way
+
+
+@pytest.fixture
+def lan(bmc: BmcSimulator, tmp_path: Path) -> Iterator[LanWay]:
+    """The way over the LAN."""
+    with LanWay(bmc, tmp_path) as lan:
         yield lan

@@ -26,6 +26,7 @@ _PRESENCE_PING = bytes.fromhex("06 00 ff 06  00 00 11 be 80 00 00 00")
 """RMCP header of class ASF, message "presence ping" (ASF 2.0): the one request that needs no session."""
 _PONG = 0x40
 _LISTENS = "0A"
+_ASKED = "ibmc: asked for alarms from "
 
 
 def alarm_file(
@@ -73,6 +74,11 @@ class BmcSimulator:
     def __exit__(self, *error: object) -> None:
         self.kill()
 
+    @property
+    def running(self) -> bool:
+        """It was started, and has neither ended nor been killed."""
+        return self._server.running
+
     def start(self) -> None:
         """Start it, and wait until it answers."""
         self._server.start()
@@ -90,6 +96,10 @@ class BmcSimulator:
         new = self._file.with_suffix(".new")
         new.write_text(text)
         os.replace(new, self._file)
+
+    def asked(self) -> list[int]:
+        """The index of each question for alarms so far; those that get no answer, or a wrong one, count too."""
+        return [int(line.removeprefix(_ASKED)) for line in self.words().splitlines() if line.startswith(_ASKED)]
 
     def words(self) -> str:
         """What it logged."""

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from kit.bmc import BINARIES, RIG, BmcSimulator
+from kit.daemon import wait_until
 from kit.server_process import ServerProcess
 
 from nodeagent.core.alarms import Alarm
@@ -28,6 +29,8 @@ ANSWER_LIMIT_S = 90.0
 up to the first words of a program of ours, 30 s for an answer after the driver's own deadlines)."""
 SHARE = "/run/share"
 """Where the guest sees `Guest.share`."""
+_DEVICE_ID = (0x06, 0x01)
+"""Network function and command that every BMC answers."""
 _MEMORY = "320"
 _CONSOLE = "console.log"
 
@@ -131,6 +134,10 @@ class IpmiGuest(Guest):
     def has_device(self) -> bool:
         """There is a /dev/ipmi0."""
         return bool(self.ask("device"))
+
+    def wait_for_bmc(self) -> None:
+        """Until the BMC answers: QEMU calls it once a second after it was lost."""
+        wait_until(lambda: self.raw(*_DEVICE_ID, b"")[0] == 0, "the BMC answers the guest", ANSWER_LIMIT_S)
 
     def load_driver(self) -> None:
         """Load the driver again, as an operator would; it looks for the BMC anew."""
