@@ -11,7 +11,8 @@
  *
  * Lines with `!` set what is told besides, and what goes wrong:
  *
- *     !serial TEXT   !vendor TEXT    product serial number and manufacturer of the label; without: empty
+ *     !serial TEXT   !vendor TEXT    product serial number and manufacturer of the label, at most 63
+ *                                    characters; without: empty
  *     !page N        alarms in one answer, 1 to 16 (16)
  *     !cc HEX        alarms: this completion code and nothing else
  *     !cut N         alarms: the last N bytes of the body are missing
@@ -49,6 +50,7 @@
 #define HEAD_BYTES 8u      /* completion code, manufacturer, total, count, reserved */
 #define ALARM_BYTES 15u
 #define ANSWER_BYTES 300u
+#define LABEL_CHARACTERS 63
 
 struct alarm {
     unsigned long code, raised_s;
@@ -60,7 +62,7 @@ struct alarm {
 static struct {
     struct alarm alarms[MOST_ALARMS];
     unsigned int count;
-    char serial[256], vendor[256];
+    char serial[LABEL_CHARACTERS + 1], vendor[LABEL_CHARACTERS + 1];
     long page, cc, cut, mid, say_count, say_total, delay_ms, empty, silent, from, times, next_total, shrink;
     long label_cc, label_part;
 } told;
@@ -85,7 +87,7 @@ static const struct {
     {"next_total", &told.next_total, 10, UNSET},
     {"shrink", &told.shrink, 10, UNSET},
     {"label_cc", &told.label_cc, 16, 0},
-    {"label_part", &told.label_part, 10, sizeof told.serial},
+    {"label_part", &told.label_part, 10, LABEL_CHARACTERS},
 };
 #define NUMBERS (sizeof numbers / sizeof numbers[0])
 
@@ -102,13 +104,14 @@ static const char *value_of(const char *line, const char *word)
     return line[0] == '!' && !strncmp(line + 1, word, length) && line[length + 1] == ' ' ? line + length + 2 : NULL;
 }
 
-static int set_text(const char *line, const char *word, char *where, size_t room)
+static int set_text(const char *line, const char *word, char *where)
 {
     const char *value = value_of(line, word);
 
-    if (value)
-        snprintf(where, room, "%s", value);
-    return value != NULL;
+    if (!value || strlen(value) > LABEL_CHARACTERS)
+        return 0;
+    strcpy(where, value);
+    return 1;
 }
 
 static int set_number(const char *line)
@@ -168,8 +171,8 @@ static void read_again_if_changed(void)
         return;
     while (fgets(line, sizeof line, file)) {
         line[strcspn(line, "\n")] = '\0';
-        if (line[0] && !set_text(line, "serial", told.serial, sizeof told.serial) &&
-            !set_text(line, "vendor", told.vendor, sizeof told.vendor) && !set_number(line) && !add_alarm(line))
+        if (line[0] && !set_text(line, "serial", told.serial) &&
+            !set_text(line, "vendor", told.vendor) && !set_number(line) && !add_alarm(line))
             fprintf(stderr, "ibmc: not understood in %s: %s\n", path, line);
     }
     fclose(file);

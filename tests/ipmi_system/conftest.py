@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kit.bmc import BmcSimulator
+from kit.bmc_simulator import BmcSimulator
 from kit.guest import START_LIMIT_S, IpmiGuest, no_guest
 from kit.ipmi_ways import LanWay, Way
 from kit.outside import mark_below

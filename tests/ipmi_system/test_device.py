@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from kit.alarms import CPU_1, SYSTEM, WORKED_PAGE
-from kit.bmc import RIG, BmcSimulator
+from kit.bmc_simulator import RIG, BmcSimulator
 from kit.daemon import wait_until
 from kit.guest import ANSWER_LIMIT_S, GuestError, IpmiGuest
 from kit.ipmi_ways import failure

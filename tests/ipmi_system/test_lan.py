@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from kit.alarms import CPU_1, WORKED_PAGE
-from kit.bmc import BmcSimulator
+from kit.bmc_simulator import BmcSimulator
 from kit.ipmi_ways import LanWay, failure
 
 
@@ -12,19 +12,27 @@ def test_a_wrong_password(bmc: BmcSimulator, tmp_path: Path) -> None:
     with LanWay(bmc, tmp_path, password="wrong") as way:
         kind, _ = failure(way)
     assert kind == "LoginRefusedError"
+    assert bmc.sessions() == 0
     assert not way.warnings
 
 
 def test_one_session_serves_many_polls(bmc: BmcSimulator, lan: LanWay) -> None:
     bmc.say(WORKED_PAGE)
     assert [lan.poll() for _ in range(20)] == [WORKED_PAGE] * 20
+    assert bmc.sessions() == 1
 
 
 def test_sessions_are_given_back(bmc: BmcSimulator, lan: LanWay) -> None:
-    """More logins, one after the other, than a BMC has sessions."""
-    for _ in range(20):
-        assert lan.poll() == ()
-        lan.close()
+    assert lan.poll() == ()
+    assert bmc.sessions() == 1
+    lan.close()
+    assert bmc.sessions() == 0
+
+
+def test_a_bad_answer_gives_the_session_back(bmc: BmcSimulator, lan: LanWay) -> None:
+    bmc.say(WORKED_PAGE, cut=1)
+    assert failure(lan)[0] == "DamagedAnswerError"
+    assert bmc.sessions() == 0
 
 
 def test_t12_the_bmc_is_killed_and_comes_back(bmc: BmcSimulator, tmp_path: Path) -> None:

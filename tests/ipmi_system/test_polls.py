@@ -2,7 +2,7 @@
 
 import pytest
 from kit.alarms import CPU_1, MEMORY_7, SYSTEM, WORKED_PAGE, many_alarms
-from kit.bmc import BmcSimulator
+from kit.bmc_simulator import BmcSimulator
 from kit.ipmi_ways import Way, failure
 
 from nodeagent.core.alarms import Alarm

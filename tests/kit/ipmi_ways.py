@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Protocol
 
 import pytest
-from kit.bmc import PASSWORD, USER, BmcSimulator
+from kit.bmc_simulator import PASSWORD, USER, BmcSimulator
 from kit.guest import GuestError
 
 from nodeagent.core.alarms import Alarm

@@ -26,6 +26,9 @@ _PRESENCE_PING = bytes.fromhex("06 00 ff 06  00 00 11 be 80 00 00 00")
 """RMCP header of class ASF, message "presence ping" (ASF 2.0): the one request that needs no session."""
 _PONG = 0x40
 _LISTENS = "0A"
+_SESSION_INFO = (0x06, 0x3D, 0x00)
+_ACTIVE_SESSIONS = 2
+"""The command of IPMI 2.0, 22.20, about the session that it comes by, and the byte of its answer that counts."""
 _ASKED = "ibmc: asked for alarms from "
 
 
@@ -96,6 +99,10 @@ class BmcSimulator:
         new = self._file.with_suffix(".new")
         new.write_text(text)
         os.replace(new, self._file)
+
+    def sessions(self) -> int:
+        """Open sessions over LAN, without that of the question itself."""
+        return self.ask(*_SESSION_INFO)[_ACTIVE_SESSIONS] - 1
 
     def asked(self) -> list[int]:
         """The index of each question for alarms so far; those that get no answer, or a wrong one, count too."""
