@@ -17,7 +17,7 @@ help: ## show the targets
 $(VENV)/.tools: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "nodeagent needs Python 3.10 or newer, $(PYTHON) is older; name another one: make PYTHON=python3.11"; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { echo "no virtual environment could be made: install python3-venv (Debian, Ubuntu) and try again"; exit 1; }
-	pip install --quiet --disable-pip-version-check $$(python tools/requirements.py build run test check bench watch)
+	pip install --quiet --disable-pip-version-check $$(python tools/requirements.py build run test check bench watch lan)
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.tools $(SOURCES) pyproject.toml README.md
