@@ -17,7 +17,7 @@ help: ## show the targets
 $(VENV)/.tools: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "nodeagent needs Python 3.10 or newer, $(PYTHON) is older; name another one: make PYTHON=python3.11"; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { echo "no virtual environment could be made: install python3-venv (Debian, Ubuntu) and try again"; exit 1; }
-	pip install --quiet --disable-pip-version-check $$(python tools/requirements.py build run test check bench watch lan)
+	pip install --quiet --disable-pip-version-check $$(python tools/requirements.py build run test check bench watch lan grpc)
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.tools $(SOURCES) pyproject.toml README.md
@@ -51,7 +51,7 @@ check: build ## linter, types, layers, C warnings, sanitizers, generated documen
 	lint-imports --no-cache
 	@nodeagent config docs | diff - docs/configuration.md || { echo "docs/configuration.md is old: make docs"; exit 1; }
 	@python tools/monitoring/generate.py --check
-	@nodeagent table lint fault_codes/chip.yaml fault_codes/link.yaml fault_codes/rules.yaml fault_codes/switch.yaml
+	@nodeagent table lint fault_codes/chip.yaml fault_codes/link.yaml fault_codes/rules.yaml fault_codes/switch.yaml fault_codes/node.yaml
 	tools/sanitize.sh
 
 sanitize: ## stress the shim under AddressSanitizer and ThreadSanitizer
