@@ -1,7 +1,7 @@
 """What the kernel's IPMI driver says to well-formed and odd system calls, asked with our own structures.
 
-Runs in the guest; prints a JSON object, question -> answer. Errors are their symbols, as in `EAGAIN`. A stand-in for the
-driver in unit tests must answer the same.
+Runs in the guest; prints a JSON object, question -> answer. Errors are their symbols, as in `EAGAIN`. What stands in
+for the driver in unit tests must answer the same.
 """
 
 import ctypes as C

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Prepare a simulated BMC and a guest with a real IPMI driver for the tests.
 
-Usage: build.py [--check]
+Usage: build.py [--check | --packages]
 
 Puts into `.bin/` beside this file, once; later calls find that nothing has changed:
   ibmc_module.so   what ipmi_sim answers to Huawei's commands; from ibmc_module.c
@@ -11,6 +11,7 @@ The kernel comes by `apt-get download`, 71 MB, which are removed when the parts 
 
 --check: fetch what comes from elsewhere and build nothing; exit code 0 when the rest can be done here, 1 with a
 sentence on standard output when not.
+--packages: print what is needed of Debian's packages beside a C compiler.
 Exit codes: 0 fine, 1 not possible, and why.
 """
 
@@ -39,12 +40,11 @@ MODULES = BINARIES / "modules"
 GUESTS = {"x86_64": ("qemu-system-x86_64", "linux-image-amd64")}
 """Processor -> emulator, and Debian's package that names the newest kernel. Not the kernel for clouds: it has no IPMI.
 Processors that are not here have no ISA bus for the interface to the BMC, and no guest in our tests."""
-PACKAGES = "openipmi libopenipmi-dev ipmitool qemu-system-x86 busybox-static"
-"""What gives the programs below in Debian."""
 ORDER = (
-    "ipmi_msghandler ipmi_devintf ipmi_si virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci "
-    "9pnet 9pnet_virtio netfs fscache 9p"
-).split()
+    *("ipmi_msghandler", "ipmi_devintf", "ipmi_si"),
+    *("virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci"),
+    *("9pnet", "9pnet_virtio", "netfs", "fscache", "9p"),
+)
 """Kernel modules in the order of loading; a kernel that has one built in has no file for it."""
 OPTIONAL = {"fscache", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio", "virtio_ring", "virtio_pci"}
 """Those that some kernels of Debian have as parts of others, or built in."""
@@ -62,15 +62,22 @@ def guest_possible() -> str:
     return "" if machine in GUESTS else f"no guest with an IPMI interface is known for {machine}"
 
 
+def packages() -> list[str]:
+    """Debian's packages with the programs that `check_tools` looks for."""
+    simulator = ["openipmi", "libopenipmi-dev", "ipmitool"]
+    return simulator if guest_possible() else [*simulator, "qemu-system-x86", "busybox-static"]
+
+
 def check_tools() -> None:
     """Raises NotPossible when a program or header is not installed."""
-    wanted = ["cc", "ipmi_sim", "ipmitool"]
+    programs, files = ["cc", "ipmi_sim", "ipmitool"], [HEADER]
     if not guest_possible():
-        wanted += [GUESTS[platform.machine()][0], "apt-get", "dpkg-deb"]
-    missing = [program for program in wanted if shutil.which(program) is None]
-    missing += [str(file) for file in (HEADER, BUSYBOX) if not file.exists()]
+        programs += [GUESTS[platform.machine()][0], "apt-get", "dpkg-deb"]
+        files.append(BUSYBOX)
+    missing = [program for program in programs if shutil.which(program) is None]
+    missing += [str(file) for file in files if not file.exists()]
     if missing:
-        raise NotPossible(f"not installed: {', '.join(missing)} (apt-get install {PACKAGES})")
+        raise NotPossible(f"not installed: {', '.join(missing)} (apt-get install {' '.join(packages())})")
 
 
 def fetch_kernel() -> None:
@@ -225,6 +232,9 @@ def _say(text: str) -> None:
 
 def main(words: list[str]) -> int:
     """The command line; returns the exit code."""
+    if words == ["--packages"]:
+        print(" ".join(packages()))
+        return 0
     if words not in ([], ["--check"]):
         print(__doc__, file=sys.stderr)
         return 0 if words in (["--help"], ["-h"]) else 1

@@ -1,4 +1,5 @@
 #!/bin/busybox sh
+# shellcheck shell=dash
 # First process of the guest. Its root becomes the host's root, read-only: same interpreter, same packages, same
 # checkout. Only /run (in memory) and /run/share (a folder of the host) can be written.
 # ttyS0 is the console; ttyS1 is standard input and output of the program, which /run/share/program starts.

@@ -85,9 +85,7 @@ def test_t11_a_code_that_passes_is_asked_again(bmc: BmcSimulator, way: Way) -> N
         ({"cc": 0xD4}, "CommandNotSupportedError", "completion code D4"),
     ],
 )
-def test_t11_trouble_on_page_two(
-    bmc: BmcSimulator, way: Way, trouble: dict[str, int], kind: str, words: str
-) -> None:
+def test_t11_trouble_on_page_two(bmc: BmcSimulator, way: Way, trouble: dict[str, int], kind: str, words: str) -> None:
     bmc.say(many_alarms(33), page=12, from_index=12, **trouble)
     found, sentence = failure(way)
     assert found == kind

@@ -41,7 +41,9 @@ def test_alarms_come_and_go_with_the_file(bmc: BmcSimulator) -> None:
         assert page(bmc)[3:6] == bytes([len(alarms), 0, len(alarms)])
 
 
-@pytest.mark.parametrize(("mask", "subject", "found"), [(0x0E, 0xFF, 3), (0x08, 0xFF, 2), (0x0F, 0xFF, 4), (0x0E, 1, 1)])
+@pytest.mark.parametrize(
+    ("mask", "subject", "found"), [(0x0E, 0xFF, 3), (0x08, 0xFF, 2), (0x0F, 0xFF, 4), (0x0E, 1, 1)]
+)
 def test_severity_and_subject_choose(bmc: BmcSimulator, mask: int, subject: int, found: int) -> None:
     bmc.say([*WORKED_PAGE, NORMAL])
     assert page(bmc, mask=mask, subject=subject)[5] == found

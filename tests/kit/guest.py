@@ -120,7 +120,7 @@ class Guest:
 class IpmiGuest(Guest):
     """A guest whose program is our IPMI modules (tests/ipmi/guest_agent.py); each method is one command to it.
 
-    Errors of ours that are raised in the guest are raised here, as IpmiError with the same words: `kind` is their class.
+    Errors of ours that are raised in the guest are raised here as GuestError, with the same words.
     """
 
     def __init__(self, folder: Path, bmc: BmcSimulator) -> None:
@@ -204,7 +204,7 @@ class ProgramInGuest:
 
 def no_guest() -> str:
     """Why no guest can be had here; empty when one can."""
-    if platform.machine() != "x86_64":
+    if platform.machine() != "x86_64":  # as GUESTS of tests/ipmi/build.py
         return f"no guest with an IPMI interface is known for {platform.machine()}"
     missing = [str(file) for file in (BINARIES / "vmlinux", BINARIES / "initramfs") if not file.exists()]
     return f"{' and '.join(missing)} missing: run tests/ipmi/build.py" if missing else ""
