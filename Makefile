@@ -9,7 +9,7 @@ export PATH := $(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-cluster test-node check bench fleet sanitize docs image lock clean
+.PHONY: help build demo test test-cluster test-ipmi test-node check bench fleet sanitize docs image lock clean
 
 help: ## show the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,10 @@ demo: build ## nodes whose chips, links and switches break and heal, for about 5
 
 test: build ## run all tests that need nothing but this checkout
 	pytest
+
+test-ipmi: build ## run the tests on a simulated BMC and a real IPMI driver; needs openipmi, qemu, busybox-static
+	@python tests/ipmi/build.py
+	pytest -m ipmi tests/ipmi_system
 
 test-cluster: build ## run the tests on a real API server (builds one with Go, the first time for 7 minutes)
 	@python tests/cluster/build.py
@@ -72,4 +76,4 @@ lock: $(VENV)/.tools ## choose anew the versions of the packages in the image
 	python tools/requirements.py build | uv pip compile - $(LOCK_FLAGS) -o requirements-build.lock
 
 clean: ## remove everything that was made
-	rm -rf $(VENV) build tests/cluster/.bin .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build tests/cluster/.bin tests/ipmi/.bin .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
