@@ -11,11 +11,13 @@ UNLISTED = "in no table"
 
 
 def verdict(board: dict[str, Any] | None) -> int:
-    """What the board means for the exit code of `scan` and `why node`; None: node faults are not watched."""
+    """What the board means for the exit code of `scan`; None: node faults are not watched."""
     if board is None:
         return HEALTHY
     if board["devices"]:
         return FAULTS
+    if not board["known"] and board["no_way"]:
+        return HEALTHY  # a board without a BMC that can be asked is no riddle; it is said
     return UNKNOWN if board["stale"] or not board["known"] else HEALTHY
 
 

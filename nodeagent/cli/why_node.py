@@ -1,12 +1,51 @@
 """`nodeagent why node`: which alarm of the board makes the node what it is, and what ends it."""
 
+import argparse
+import contextlib
+import json
+from pathlib import Path
 from typing import Any
 
+from nodeagent.cli import scan_storage
+from nodeagent.cli.common import pretended
 from nodeagent.cli.scan_node import count_text, device_text
 from nodeagent.cli.why_switch import time_text
+from nodeagent.core.settings import Settings
+from nodeagent.daemon.oneshot_node_faults import look_at_node_faults
+from nodeagent.daemon.socket_api import ask
 
 MAX_UNLISTED = 20
 """Alarms without a level that are shown one by one; of more, their number."""
+
+
+HEALTHY, FAULTS, UNKNOWN = 0, 1, 2
+
+
+def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Print the report; returns the exit code of `nodeagent why`."""
+    report = _look(arguments, settings)
+    board, storage = report["board"], report["storage"]
+    if arguments.output == "json":
+        print(json.dumps(report, ensure_ascii=False, indent=2))
+    else:
+        said = "board: not asked (ipmi.transport=off)" if board is None else as_text(board)
+        print("\n".join([said, *scan_storage.lines(storage, everything=True)]))
+    if scan_storage.has_fault(storage) or (board is not None and board["faults"]):
+        return FAULTS
+    sure = board is None or (board["known"] and not board["stale"])
+    return HEALTHY if sure and not scan_storage.is_unknown(storage) else UNKNOWN
+
+
+def _look(arguments: argparse.Namespace, settings: Settings) -> dict[str, Any]:
+    """What the daemon says, or one look. Raises SocketError when there is no daemon."""
+    if not arguments.dry_run and not arguments.once:
+        report: dict[str, Any] = ask(Path(settings.daemon.socket), ask="why_node")
+        return report
+    with contextlib.ExitStack() as stack:
+        if arguments.dry_run:
+            settings = stack.enter_context(pretended(settings))
+        found = look_at_node_faults(settings)
+    return {"board": found.why, "storage": found.storage}
 
 
 def as_text(report: dict[str, Any]) -> str:

@@ -37,12 +37,13 @@ class Sighting:
 @dataclass(frozen=True, slots=True)
 class Silence:
     """Failed polls in a row. since: end of the first of them. tried, why: end of the last one, and its reason. tries:
-    at least 1."""
+    at least 1. no_way: the last time nobody could be asked."""
 
     since: Instant
     tried: Instant
     why: str
     tries: int
+    no_way: bool = False
 
     @property
     def stale(self) -> bool:
@@ -130,7 +131,7 @@ def _silent(state: BoardState, fact: AlarmsSilent, changes: list[BoardChange], n
     tries = 1 if old is None else old.tries + 1
     if tries == STALE_AFTER:
         changes.append(BoardChange(BoardChangeKind.STALE, now, detail=fact.why))
-    return replace(state, silence=Silence(fact.at if old is None else old.since, fact.at, fact.why, tries))
+    return replace(state, silence=Silence(fact.at if old is None else old.since, fact.at, fact.why, tries, fact.no_way))
 
 
 def _seen(state: BoardState, fact: AlarmsSeen, changes: list[BoardChange], now: Instant) -> BoardState:

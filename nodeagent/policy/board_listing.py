@@ -29,7 +29,8 @@ def board_json(
 
     known: false before a good poll and a table; then status is null, and `why_unknown` says what is missing. level:
     null without a fault that a table lists. stale: three polls in a row have failed; silent_since_ms and why_silent are
-    told from the first failed one on. answered_ms: begin of the last good poll. Times are Unix milliseconds.
+    told from the first failed one on. no_way: nobody could be asked at the last poll, because there is no device, no
+    address, no credentials. answered_ms: begin of the last good poll. Times are Unix milliseconds.
     """
     view, silence = state.view, state.silence
     table = None if view is None or config is None else config.table
@@ -43,6 +44,7 @@ def board_json(
         "stale": state.stale,
         "silent_since_ms": None if silence is None else silence.since.wall_ms,
         "why_silent": None if silence is None else silence.why,
+        "no_way": silence is not None and silence.no_way,
         "answered_ms": None if state.answered is None else state.answered.wall_ms,
         "devices": [
             {

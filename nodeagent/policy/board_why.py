@@ -82,9 +82,10 @@ def _published(state: BoardState) -> dict[str, str]:
         return {"nothing": "no poll was judged yet, so an object of an earlier run stays as it is"}
     if not view.devices:
         return {"nothing": "there is no fault that a table lists, so there is no object"}
+    worst = max(device.level for device in view.devices)
     codes = sum(len(device.codes) for device in view.devices)
     left_out = f"; {len(view.unlisted)} alarm(s) are left out, no table lists them" if view.unlisted else ""
     return {
         "FaultDevList": f"names {codes} code(s) of {len(view.devices)} device(s){left_out}",
-        "NodeStatus": f"{view.status!r}: the worst level of them is {view.level.text if view.level else ''}",
+        "NodeStatus": f"{view.status!r}: the worst level of them is {worst.text}",
     }

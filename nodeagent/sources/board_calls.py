@@ -88,7 +88,7 @@ def look_at_board(
         finally:
             _close(transport)
     except (IpmiError, IpmiAccessError) as problem:
-        fact = AlarmsSilent(problem.sentence, clock.now())
+        fact = AlarmsSilent(problem.sentence, clock.now(), isinstance(problem, IpmiAccessError))
     return board_step(BoardState(), [fact], clock.now(), table).state
 
 
@@ -96,7 +96,8 @@ def fact_of(ended: Ended[tuple[Alarm, ...]], now: Instant) -> BoardFact:
     """What a poll that came back says of the board."""
     if ended.value is not None:
         return AlarmsSeen(ended.value, ended.call.begun)
-    return AlarmsSilent(ended.error.sentence if ended.error is not None else "no reason is known", now)
+    why = ended.error.sentence if ended.error is not None else "no reason is known"
+    return AlarmsSilent(why, now, isinstance(ended.error, IpmiAccessError))
 
 
 def _measured(transport: Transport, metrics: Metrics) -> Raw:

@@ -43,6 +43,7 @@ class TestListing:
             "stale": False,
             "silent_since_ms": None,
             "why_silent": None,
+            "no_way": False,
             "answered_ms": START_MS + 60_000,
             "devices": [{"device_type": "CPU", "device_id": 1, "level": "PreSeparateFault", "codes": ["0000001D"]}],
             "alarms": [
