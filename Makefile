@@ -9,7 +9,7 @@ export PATH := $(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-cluster test-node check bench fleet sanitize docs image lock clean
+.PHONY: help build demo test test-cluster test-ipmi test-node check bench fleet sanitize docs image lock clean
 
 help: ## show the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,7 +17,7 @@ help: ## show the targets
 $(VENV)/.tools: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "nodeagent needs Python 3.10 or newer, $(PYTHON) is older; name another one: make PYTHON=python3.11"; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { echo "no virtual environment could be made: install python3-venv (Debian, Ubuntu) and try again"; exit 1; }
-	pip install --quiet --disable-pip-version-check $$(python tools/requirements.py build run test check bench watch grpc)
+	pip install --quiet --disable-pip-version-check $$(python tools/requirements.py build run test check bench watch lan grpc)
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.tools $(SOURCES) pyproject.toml README.md
@@ -31,6 +31,10 @@ demo: build ## nodes whose chips, links and switches break and heal, for about 5
 
 test: build ## run all tests that need nothing but this checkout
 	pytest
+
+test-ipmi: build ## run the tests on a simulated BMC and a real IPMI driver; needs openipmi, qemu, busybox-static
+	@python tests/ipmi/build.py
+	pytest -m ipmi tests/ipmi_system
 
 test-cluster: build ## run the tests on a real API server (builds one with Go, the first time for 7 minutes)
 	@python tests/cluster/build.py
@@ -47,7 +51,7 @@ check: build ## linter, types, layers, C warnings, sanitizers, generated documen
 	lint-imports --no-cache
 	@nodeagent config docs | diff - docs/configuration.md || { echo "docs/configuration.md is old: make docs"; exit 1; }
 	@python tools/monitoring/generate.py --check
-	@nodeagent table lint fault_codes/chip.yaml fault_codes/link.yaml fault_codes/rules.yaml fault_codes/switch.yaml
+	@nodeagent table lint fault_codes/chip.yaml fault_codes/link.yaml fault_codes/rules.yaml fault_codes/switch.yaml fault_codes/node.yaml
 	tools/sanitize.sh
 
 sanitize: ## stress the shim under AddressSanitizer and ThreadSanitizer
@@ -72,4 +76,4 @@ lock: $(VENV)/.tools ## choose anew the versions of the packages in the image
 	python tools/requirements.py build | uv pip compile - $(LOCK_FLAGS) -o requirements-build.lock
 
 clean: ## remove everything that was made
-	rm -rf $(VENV) build tests/cluster/.bin .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build tests/cluster/.bin tests/ipmi/.bin .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,7 +1,7 @@
 """Print the requirement strings of pyproject.toml, so that they stand in one place.
 
-Usage: requirements.py [build] [run] [test] [check] [watch] [grpc] [go] [bench]. Written for Python 3.10, which has no
-tomllib: reads just the quoted strings of the named lists.
+Usage: requirements.py [build] [run] [test] [check] [watch] [lan] [grpc] [go] [bench]. Written for Python 3.10, which
+has no tomllib: reads just the quoted strings of the named lists.
 """
 
 import re

@@ -21,13 +21,15 @@ CLEAN, LEFT = 0, 1
 """Exit codes; 2 when it could not be told."""
 
 _EPILOG = """\
-Run it after the DaemonSet is gone, with your own rights. Without --yes it only shows. It finds the device-info
-ConfigMaps that nodeagent wrote last, and the labels, annotations and conditions of nodes that the API server's record
-(managedFields) calls nodeagent's. What another program wrote last is never touched. On a node, --host-files finds the
-files of the daemon.
+Run it after the DaemonSet is gone, with your own rights. Without --yes it only shows. It finds the device-info,
+node-info and public fault ConfigMaps that nodeagent wrote last, and the labels, annotations and conditions of nodes
+that the API server's record (managedFields) calls nodeagent's. What another program wrote last is never touched. On a
+node, --host-files finds the files of the daemon.
 
-Without the live ConfigMap of a node, ClusterD and Volcano forget its chips until another program writes it: start the
-device plugin first, which takes the object over.
+Without the live device-info ConfigMap of a node, ClusterD and Volcano forget its chips until another program writes it:
+start the device plugin first, which takes the object over. Without the node-info ConfigMap they take the board for
+healthy. Deleting a public fault ConfigMap tells ClusterD nothing: a fault that stands in it is written as recovered
+first, and stands for ever if ClusterD is away just then or is told of more than 100 at once.
 
 exit codes: 0 nothing of ours is left, 1 something is (shown only, kept for a daemon that runs, or not removable),
 2 could not tell

@@ -12,11 +12,13 @@ from nodeagent.policy.configuration import (
     build_configuration,
 )
 from nodeagent.policy.configuration_lint import DocumentKind, kind_of
+from nodeagent.policy.node_configuration import build_node_configuration
+from nodeagent.policy.node_table import NodeConfiguration
 from nodeagent.policy.rules import Configuration
 from nodeagent.policy.table import Document
 from nodeagent.policy.table_records import Finding
 from nodeagent.publish.manifest import from_yaml
-from nodeagent.sources.config_documents import documents_of_object, read_folder, shipped
+from nodeagent.sources.config_documents import ALL_KEYS, documents_of_object, read_folder, shipped, shipped_nodes
 
 SHIPPED = "shipped"
 """The word for "nothing on top of the shipped documents"."""
@@ -25,6 +27,7 @@ _KEYS = {
     DocumentKind.LEVELS: DocumentKind.LEVELS.value,
     DocumentKind.CUSTOMIZATION: DocumentKind.CUSTOMIZATION.value,
     DocumentKind.SWITCH_LEVELS: DocumentKind.SWITCH_LEVELS.value,
+    DocumentKind.NODE_LEVELS: DocumentKind.NODE_LEVELS.value,
     DocumentKind.POLL_INTERVAL: DocumentKind.POLL_INTERVAL.value,
     DocumentKind.OURS: OUR_KEY,
 }
@@ -37,13 +40,13 @@ def documents_at(name: str) -> ClusterDocuments | Document:
     """
     path = Path(name)
     if path.is_dir():
-        found = read_folder(path)
+        found = read_folder(path, ALL_KEYS)
         if found is None or not (found.texts or found.problems):
             raise TableError(f"{name} holds none of the documents", "see docs/rules.md for their names")
         return found
     text = read_text(path, error=TableError)
     if _OBJECT_MARK.search(text):
-        return documents_of_object(from_yaml(text), name)
+        return documents_of_object(from_yaml(text), name, ALL_KEYS)
     return name, text
 
 
@@ -52,6 +55,16 @@ def configuration_of(names: Iterable[str], texts: bool = False) -> tuple[Configu
 
     Our own files go below, as site files do; folders, ConfigMaps and upstream's JSON above them. Raises TableError.
     """
+    return build_configuration(shipped(texts), *_layers_of(names), texts)
+
+
+def node_configuration_of(names: Iterable[str]) -> tuple[NodeConfiguration, tuple[Finding, ...]]:
+    """As `configuration_of`, of what the same documents say of node faults. Raises TableError."""
+    return build_node_configuration(shipped_nodes(), *_layers_of(names))
+
+
+def _layers_of(names: Iterable[str]) -> tuple[list[Document], list[ClusterDocuments]]:
+    """The documents of these paths: site files, and what goes on top of them."""
     site: list[Document] = []
     clusters: list[ClusterDocuments] = []
     for name in names:
@@ -66,4 +79,4 @@ def configuration_of(names: Iterable[str], texts: bool = False) -> tuple[Configu
             clusters.append(ClusterDocuments(name, {key: found[1]}, labels={key: name}))
         else:
             raise TableError(f"{name} is no table and no rules: it is {kind.value}")
-    return build_configuration(shipped(texts), site, clusters, texts)
+    return site, clusters

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from typing import cast
 from unicodedata import east_asian_width
 
-from nodeagent.cli.documents import configuration_of
+from nodeagent.cli.documents import configuration_of, node_configuration_of
+from nodeagent.cli.explain_node import node_code_of, node_facts, node_rows
 from nodeagent.cli.explain_switch import switch_codes_of, switch_facts, switch_rows
 from nodeagent.cli.flags import add_output_flag, add_site_file_flag
 from nodeagent.core.codes import parse_code
 from nodeagent.core.errors import UnknownCodeError
 from nodeagent.core.files import VOCABULARY, read_shipped
+from nodeagent.policy.node_table import NodeTable
 from nodeagent.policy.table import FaultTable
 from nodeagent.policy.table_facts import Facts, facts_of
 from nodeagent.policy.unknown import decode
@@ -25,7 +27,7 @@ _SHARED_LINE = 60  # letters
 
 _EPILOG = """\
 A code may be written in any case, with or without 0x, with blanks, without leading zeros. Of a switch fault the alarm
-id alone will do: then all codes with it are explained.
+id alone will do: then all codes with it are explained. A code that chips and nodes have in common is explained twice.
 
 examples:
   nodeagent explain 80E01801
@@ -33,6 +35,8 @@ examples:
   nodeagent explain 8F1802FF                      a code in no table: its bits, and its level at each severity
   nodeagent explain '[0x00f1fef5,155914,npu,na]'  a fault of a LingQu switch; quoted, because of the brackets
   nodeagent explain 0x08520003
+  nodeagent explain 0000001D                      a node fault: an alarm code of the BMC
+  nodeagent explain --node 29000017               the same for one that no table lists, or that a chip has too
   nodeagent explain 80E01801 --output json --site-file /etc/nodeagent/faults.yaml
 
 exit codes: 0 all codes are in a table, 1 a code is in no table but can be decoded, 2 a text is not a fault
@@ -45,12 +49,13 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser = subparsers.add_parser(
         "explain",
         help="say what a fault code means and how it is levelled",
-        description="Say what fault codes of chips and switches mean, in English and Chinese, and their levels."
+        description="Say what fault codes of chips, switches and nodes mean, in English and Chinese, and their levels."
         " Works offline from the shipped tables.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("codes", nargs="+", metavar="CODE", help="fault code, for example 80E01801")
+    parser.add_argument("--node", action="store_true", help="the codes are alarm codes of the BMC, and nothing else")
     parser.add_argument("--lang", choices=("en", "zh", "both"), default="both", help="language of texts (both)")
     add_output_flag(parser)
     add_site_file_flag(parser)
@@ -62,31 +67,64 @@ def run(arguments: argparse.Namespace) -> int:
 
     Raises TableError when a table cannot be read or is wrong. A text that is no code is one sentence on stderr.
     """
+    nodes = node_configuration_of(arguments.site_file)[0].table
+    if arguments.node:
+        return _run_nodes(arguments, nodes)
     config, warnings = configuration_of(arguments.site_file, texts=True)
     table = config.table
     vocabulary = load_vocabulary(*read_shipped(VOCABULARY))
     status = KNOWN
     explained: list[Facts] = []
     for text in arguments.codes:
+        node_code = node_code_of(text)
+        of_node = [] if node_code is None or nodes.level_of(node_code) is None else [node_facts(node_code, nodes)]
         if switch_codes := switch_codes_of(text, config.switches):
             explained += [switch_facts(each, config.switches) for each in switch_codes]
             if not all(config.switches.level_of(each).known for each in switch_codes):
                 status = max(status, DECODED_ONLY)
+            explained += of_node
             continue
         try:
             code = _code_of(text, table)
         except UnknownCodeError as error:
+            if of_node:
+                explained += of_node
+                continue
             print(f"nodeagent: {error}", file=sys.stderr)
             status = NOT_A_CODE
             continue
-        if table.lookup(code) is None:
+        if table.lookup(code) is not None or not of_node:
+            explained.append(facts_of(code, table, vocabulary, warnings))
+            if table.lookup(code) is None:
+                status = max(status, DECODED_ONLY)
+        explained += of_node
+    _print(explained, arguments)
+    return status
+
+
+def _run_nodes(arguments: argparse.Namespace, nodes: NodeTable) -> int:
+    """All codes as those of node faults."""
+    status = KNOWN
+    explained: list[Facts] = []
+    for text in arguments.codes:
+        code = node_code_of(text)
+        if code is None:
+            hint = "they have eight hexadecimal digits, like 0000001D"
+            print(f"nodeagent: {UnknownCodeError(f'{text!r} is no alarm code of a BMC', hint)}", file=sys.stderr)
+            status = NOT_A_CODE
+            continue
+        if nodes.level_of(code) is None:
             status = max(status, DECODED_ONLY)
-        explained.append(facts_of(code, table, vocabulary, warnings))
+        explained.append(node_facts(code, nodes))
+    _print(explained, arguments)
+    return status
+
+
+def _print(explained: list[Facts], arguments: argparse.Namespace) -> None:
     if arguments.output == "json":
         print(json.dumps(explained, ensure_ascii=False, indent=2))
     elif explained:
         print("\n\n".join(_as_text(facts, arguments.lang) for facts in explained))
-    return status
 
 
 def _code_of(text: str, table: FaultTable) -> int:
@@ -97,8 +135,8 @@ def _code_of(text: str, table: FaultTable) -> int:
         raise UnknownCodeError(f"{text!r} is not a fault code", hint) from None
     if table.lookup(code) is None and decode(code) is None:
         raise UnknownCodeError(
-            f"{text!r} is neither a chip fault code nor the alarm id of a switch",
-            "chip codes have 8 digits and begin with 4, 8, 9, A or B",
+            f"{text!r} is neither a chip fault code nor the alarm id of a switch nor a listed code of a node fault",
+            "chip codes have 8 digits and begin with 4, 8, 9, A or B; `--node` takes any alarm code of a BMC",
         )
     return code
 
@@ -131,6 +169,9 @@ def _rows(facts: Facts, language: str) -> Iterator[tuple[tuple[str, str], str | 
     """Label in both languages and value (one text, or one for each language) of every fact that is present."""
     if facts.get("domain") == "switch":
         yield from switch_rows(facts)
+        return
+    if facts.get("domain") == "node":
+        yield from node_rows(facts)
         return
     if facts["level"]:
         yield ("level", "级别"), _with_meaning(facts, "level", language)

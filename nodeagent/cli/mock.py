@@ -9,14 +9,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from nodeagent.cli.mock_state import state_lines, table_lines
 from nodeagent.core.errors import MockError
 from nodeagent.mock.action import Action, Param
 from nodeagent.mock.actions import ACTIONS
+from nodeagent.mock.bmc import ALARM_SEVERITIES
+from nodeagent.mock.board_actions import STORAGE_GROUP
 from nodeagent.mock.client import Injected, MockControl, MockUnreachable, injected
-from nodeagent.mock.kinds import FLAG, SEVERITY, UP_DOWN
+from nodeagent.mock.events import SEVERITIES
+from nodeagent.mock.kinds import ALARM_SEVERITY, FLAG, SEVERITY, UP_DOWN
 from nodeagent.mock.launch import SOCKET_VARIABLE, library_dir
 from nodeagent.mock.spec import NodeSpec
-from nodeagent.mock.switch_actions import GROUP, SWITCH_ACTIONS
+from nodeagent.mock.switch_actions import GROUP as SWITCH_GROUP
 
 EXIT_OK, EXIT_REFUSED, EXIT_UNREACHABLE = 0, 1, 2
 
@@ -42,9 +46,20 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_serving(commands)
     for action in ACTIONS.values():
-        if not action.name.startswith(GROUP):
-            _add_action(commands, action, action.name)
-    _add_switches(commands)
+        if not action.name.startswith((SWITCH_GROUP, STORAGE_GROUP)):
+            _add_action(commands, action, action.name.replace("_", "-"))
+    _add_group(
+        commands,
+        SWITCH_GROUP,
+        "faults of the L1 switch chips of an A3 node",
+        "Do things to the L1 switch chips of a served A3 node, for programs that use liblingqu-dcmi.so.",
+    )
+    _add_group(
+        commands,
+        STORAGE_GROUP,
+        "faults of storage clients",
+        "Say what the state files of the storage clients of a served node are; they lie below SOCKET.d/proc.",
+    )
     _add_reports(commands)
 
 
@@ -97,17 +112,21 @@ def _add_serving(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     play.add_argument("file", metavar="FILE", help="YAML file with a timeline")
 
 
-def _add_switches(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def _add_group(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", group: str, text: str, description: str
+) -> None:
+    """The actions whose names begin with `group`, as commands of a command."""
+    members = [action for action in ACTIONS.values() if action.name.startswith(group)]
     top = commands.add_parser(
-        "switch",
-        help="faults of the L1 switch chips of an A3 node",
-        description="Do things to the L1 switch chips of a served A3 node, for programs that use liblingqu-dcmi.so.",
-        epilog=f"example:\n  {SWITCH_ACTIONS[0].example}\n",
+        group.rstrip("_"),
+        help=text,
+        description=description,
+        epilog="examples:\n" + "".join(f"  {action.example}\n" for action in members),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     inner = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for action in SWITCH_ACTIONS:
-        _add_action(inner, action, action.name.removeprefix(GROUP))
+    for action in members:
+        _add_action(inner, action, action.name.removeprefix(group))
 
 
 def _add_action(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", action: Action, name: str) -> None:
@@ -121,8 +140,9 @@ def _add_parameter(parser: argparse.ArgumentParser, param: Param) -> None:
     text = param.help
     if param.kind is FLAG:
         text += f" (default: {'true' if param.default else 'false'})"
-    elif param.kind is SEVERITY:
-        text += f" (default: {('hint', 'minor', 'major', 'critical')[param.default]})"
+    elif param.kind in (SEVERITY, ALARM_SEVERITY):
+        words = SEVERITIES if param.kind is SEVERITY else ALARM_SEVERITIES
+        text += f" (default: {list(words)[param.default]})"
     parser.add_argument(
         "--" + param.name.replace("_", "-"),
         dest=f"param_{param.name}",
@@ -135,7 +155,11 @@ def _add_parameter(parser: argparse.ArgumentParser, param: Param) -> None:
 
 def _add_reports(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     state = _command(
-        commands, "state", "show the chips, rules and subscribers of a served node", "nodeagent mock state", _state
+        commands,
+        "state",
+        "show the chips, board, storage clients, rules and subscribers of a served node",
+        "nodeagent mock state",
+        _state,
     )
     state.add_argument("--output", choices=("table", "json"), default="table", help="default: table")
     log = _command(commands, "log", "switch the log of library calls", "nodeagent mock log on", _log)
@@ -215,35 +239,7 @@ def _play(args: argparse.Namespace) -> int:
 def _state(args: argparse.Namespace) -> int:
     def show(control: MockControl) -> None:
         state = control.state()
-        if args.output == "json":
-            print(json.dumps(state, indent=2))
-            return
-        print(f"{state['title']} ({state['profile']}), {state['events']} events so far")
-        rows: list[tuple[str, ...]] = [
-            ("chip", "card", "dev", "phy", "name", "health", "link", "gateway", "boot", "codes")
-        ]
-        for chip in state["chips"]:
-            health = "dropped" if chip["dropped"] else ("ok", "minor", "major", "critical")[chip["health"]]
-            cells = [chip[key] for key in ("chip", "card", "device", "phy_id", "name")]
-            cells += [health, chip["link"], chip["gateway"], chip["boot_status"], " ".join(chip["codes"]) or "-"]
-            rows.append(tuple(str(cell) for cell in cells))
-        _print_table(rows)
-        for fault in state["switch_faults"]:
-            where = f"switch {fault['chip']}" + ("" if fault["port"] is None else f" port {fault['port']}")
-            print(f"switch fault: {fault['code']} on {where}")
-        for rule in state["rules"]:
-            where = "any chip" if rule["chip"] is None else f"chip {rule['chip']}"
-            print(f"rule: {rule['kind']} {rule['function']} on {where}, value {rule['value']}, times {rule['times']}")
-        for storm in state["storms"]:
-            print(f"storm: {storm['sent']} of {storm['total']} events sent")
-        for entry in state["subscribers"] + state["switch_rings"]:
-            print(
-                f"subscriber: process {entry['pid']}, {entry['delivered']} delivered, {entry['dropped']} dropped, "
-                f"{entry['waiting']} waiting, delay mean {entry['delay_mean_ms']:.3f} ms, "
-                f"max {entry['delay_max_ms']:.3f} ms"
-            )
-        for problem in state["problems"]:
-            print(f"problem: {problem}")
+        print(json.dumps(state, indent=2) if args.output == "json" else "\n".join(state_lines(state)))
 
     return _with_control(args, show)
 
@@ -262,7 +258,7 @@ def _calls(args: argparse.Namespace) -> int:
         for call in calls:
             words = " ".join(str(value) for value in call["args"]) or "-"
             rows.append((str(call["wall_ms"]), str(call["pid"]), call["function"], words, str(call["rc"])))
-        _print_table(rows)
+        print("\n".join(table_lines(rows)))
 
     return _with_control(args, show)
 
@@ -281,9 +277,3 @@ def _with_control(args: argparse.Namespace, use: Callable[[MockControl], None]) 
         print(f"nodeagent: {error}", file=sys.stderr)
         return EXIT_REFUSED
     return EXIT_OK
-
-
-def _print_table(rows: list[tuple[str, ...]]) -> None:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -8,30 +8,37 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from nodeagent.cli import scan_switches
+from nodeagent.cli import scan_node, scan_storage, scan_switches
 from nodeagent.cli.common import add_settings_flags, pretended, settings_of
 from nodeagent.cli.flags import add_output_flag
+from nodeagent.core.errors import NodeAgentError
 from nodeagent.core.settings import Settings
 from nodeagent.daemon.build import configuration
 from nodeagent.daemon.oneshot import look_at_node
+from nodeagent.daemon.oneshot_node_faults import look_at_node_faults
 from nodeagent.daemon.socket_api import NoDaemonError, ask
 from nodeagent.policy.listing import LibraryFacts, node_json
+from nodeagent.policy.rules import Configuration
+from nodeagent.policy.state import NodeState
 
 HEALTHY, FAULTS, UNKNOWN = 0, 1, 2
 
 _EPILOG = """\
 Asks the running daemon, which knows since when things are so and disturbs no driver. Where none listens, with
 --once and with --dry-run it opens the driver library and asks the chips itself, and on an Atlas A3 the LingQu library
-for its switches. A missing LingQu library is said; it is normal on boards without switches.
+for its switches; it asks the BMC for alarms of the board (`ipmi.transport`) and reads the files of storage clients.
+A LingQu library, a BMC or a client that is not there is said; each is normal on some boards. Without a driver library
+board and storage clients are shown all the same.
 
-Exit codes: 0 every chip answered and none has a fault, 1 at least one fault of a chip or a switch, 2 could not tell
-(a chip or a library gave no answer).
+Exit codes: 0 everything answered and nothing has a fault, 1 at least one fault of a chip, a switch, the board or a
+storage client, 2 could not tell (a chip, a library, the BMC or a file gave no answer, and nothing else has a fault).
 
 examples:
   nodeagent scan
   nodeagent scan --once
   nodeagent scan --dry-run --node a3
   nodeagent scan --output json | jq '.chips[] | select(.healthy | not)'
+  nodeagent scan --output json | jq '.board.devices'
 """
 
 
@@ -39,13 +46,13 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     """Add the command to the program's parser."""
     parser = subparsers.add_parser(
         "scan",
-        help="look at all chips once",
-        description="Print the faults of every chip and, on an Atlas A3, of every switch, as the daemon or the driver"
-        " tells them. Needs no cluster.",
+        help="look at chips, switches, board and storage clients once",
+        description="Print the faults of every chip, on an Atlas A3 of every switch, of the board and of storage"
+        " clients, as the daemon, the driver and the BMC tell them. Needs no cluster.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--once", action="store_true", help="ask the driver library itself, not the running daemon")
+    parser.add_argument("--once", action="store_true", help="ask library and BMC itself, not the running daemon")
     add_settings_flags(parser)
     add_output_flag(parser)
     parser.set_defaults(run=run)
@@ -57,15 +64,25 @@ def run(arguments: argparse.Namespace) -> int:
     found = None if arguments.dry_run or arguments.once else _from_daemon(settings)
     if found is None:
         found = _from_library(settings, dry_run=arguments.dry_run)
-    print(json.dumps(found, ensure_ascii=False, indent=2) if arguments.output == "json" else as_text(found))
+    no_library = found["source"] == "library" and found["product"] is None
+    if no_library:
+        print(f"nodeagent: {'; '.join(found['problems'])}", file=sys.stderr)
+    if arguments.output == "json":
+        print(json.dumps(found, ensure_ascii=False, indent=2))
+    else:
+        print(as_text({**found, "problems": []} if no_library else found))
     switches = found.get("switches") or scan_switches.NOTHING
-    if switches["faults"] or any(chip["faults"] for chip in found["chips"]):
+    board, storage = scan_node.verdict(found["board"]), found["storage"]
+    chips_ill = any(chip["faults"] for chip in found["chips"])
+    if switches["faults"] or chips_ill or board == FAULTS or scan_storage.has_fault(storage):
         return FAULTS
     sure = (
         switches["silent_since_ms"] is None
         and found["product"] is not None
         and not found["problems"]
         and all(chip["answered"] for chip in found["chips"])
+        and board != UNKNOWN
+        and not scan_storage.is_unknown(storage)
     )
     return HEALTHY if sure else UNKNOWN
 
@@ -86,7 +103,18 @@ def _from_library(settings: Settings, *, dry_run: bool) -> dict[str, Any]:
     with contextlib.ExitStack() as stack:
         if dry_run:
             settings = stack.enter_context(pretended(settings))
+        chips = _chips(settings, config)
+        _progress("asking the BMC of the board")
+        rest = look_at_node_faults(settings)
+    return {**chips, "board": rest.board, "storage": rest.storage}
+
+
+def _chips(settings: Settings, config: Configuration) -> dict[str, Any]:
+    """Chips and switches; without a library why there are none, since board and storage clients need no library."""
+    try:
         found = look_at_node(settings, config, _progress)
+    except NodeAgentError as error:
+        return node_json(NodeState(), config, LibraryFacts(problems=(str(error),)), "library")
     return node_json(found.state, config, LibraryFacts(found.library, found.problems, found.switches_absent), "library")
 
 
@@ -114,11 +142,18 @@ def as_text(found: dict[str, Any]) -> str:
     shown = [
         "  ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[-1]]).rstrip() for row in rows
     ]
-    return "\n".join([_head(found), *shown, *scan_switches.lines(found.get("switches")), *_problems(found)])
+    more = [
+        *scan_switches.lines(found.get("switches")),
+        *scan_node.lines(found["board"]),
+        *scan_storage.lines(found["storage"]),
+    ]
+    return "\n".join([_head(found), *(shown if found["chips"] else []), *more, *_problems(found)])
 
 
 def _head(found: dict[str, Any]) -> str:
     product, who = found["product"], ", as the daemon knows it" if found["source"] == "daemon" else ""
+    if product is None and found["source"] == "library":
+        return "no chips: the driver library cannot be used"
     if product is None:
         return f"the driver has not listed its chips yet{who}"
     driver, library = product["driver_version"] or "unknown", product["library"] or "no library open"

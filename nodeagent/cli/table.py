@@ -3,34 +3,40 @@
 import argparse
 import json
 import sys
+from collections.abc import Iterable
 
 from nodeagent.cli import table_convert, table_diff
-from nodeagent.cli.documents import configuration_of, documents_at
+from nodeagent.cli.documents import configuration_of, documents_at, node_configuration_of
 from nodeagent.cli.flags import add_output_flag, add_site_file_flag
+from nodeagent.core.alarms import NodeLevel
 from nodeagent.core.errors import NodeAgentError, TableError
 from nodeagent.core.levels import Level
 from nodeagent.core.switch_codes import SwitchLevel
 from nodeagent.policy.configuration import ClusterDocuments
 from nodeagent.policy.configuration_lint import DocumentKind, kind_of, lint_documents
+from nodeagent.policy.node_table import NodeConfiguration, NodeFaultRecord
 from nodeagent.policy.rules import Configuration
+from nodeagent.policy.switch_table import SwitchFaultRecord
 from nodeagent.policy.table import Document
 from nodeagent.policy.table_merge import serious
 from nodeagent.policy.table_records import BadTableError, FaultRecord, Finding
 from nodeagent.policy.vocabulary import load_vocabulary
-from nodeagent.sources.config_documents import shipped
+from nodeagent.sources.config_documents import shipped, shipped_nodes
 
 CLEAN, FOUND, UNREADABLE = 0, 1, 2
 """Exit codes of `table lint`."""
 
 _LINT_EPILOG = """\
-A file is a table, rules, or both (YAML), a faultCode.json, a faultCustomization.json, a SwitchFaultCode.json, a folder
-with these, or a ConfigMap saved with `kubectl get configmap ... -o yaml`; name and content tell which.
+A file is a table, rules, or both (YAML), a faultCode.json, a faultCustomization.json, a SwitchFaultCode.json, a
+NodeDConfiguration.json, a folder with these, or a ConfigMap saved with `kubectl get configmap ... -o yaml`; name and
+content tell which.
 They are laid over the shipped documents and over each other in the given order, as the daemon does it.
 Each problem is one line: FILE:LINE: code CODE: what is wrong. Warnings do not refuse a file.
 
 examples:
   nodeagent table lint /etc/nodeagent/faults.yaml
   nodeagent table lint faults.yaml faultCode.json      one on top of the other: also says what is shadowed
+  nodeagent table lint NodeDConfiguration.json         levels of node faults
   nodeagent table lint fault_codes/*.yaml              the documents of the source tree
 
 exit codes: 0 no problem but perhaps warnings, 1 a file or a group of its rules would be refused, 2 a file cannot be
@@ -41,6 +47,7 @@ examples:
   nodeagent table list --level SeparateNPU
   nodeagent table list --module HBM --lang zh
   nodeagent table list --switches
+  nodeagent table list --node-faults --level SeparateFault
   nodeagent table list --site-file /etc/nodeagent/faults.yaml --output json
 """
 
@@ -81,15 +88,20 @@ def _register_list(actions: "argparse._SubParsersAction[argparse.ArgumentParser]
     )
     levels = [level.text for level in Level if Level.NORMAL < level < Level.MANUALLY_SEPARATE]
     of_switches = [level.text for level in SwitchLevel]
+    of_nodes = [level.text for level in NodeLevel]
     listing.add_argument(
         "--level",
-        choices=[*levels, *of_switches],
+        choices=[*levels, *of_switches, *of_nodes],
         metavar="LEVEL",
-        help=f"only this level: {', '.join(levels)}; of switches {', '.join(of_switches)}",
+        help=f"only this level: {', '.join(levels)}; of switches {', '.join(of_switches)};"
+        f" of node faults {', '.join(of_nodes)}",
     )
     which = listing.add_mutually_exclusive_group()
     which.add_argument("--module", metavar="MODULE", help="only this module, any letter case, for example HBM")
     which.add_argument("--switches", action="store_true", help="the codes of LingQu switches (Atlas A3) in their place")
+    which.add_argument(
+        "--node-faults", action="store_true", help="the codes of node faults (alarms of the BMC) in their place"
+    )
     listing.add_argument("--lang", choices=("en", "zh", "both"), default="en", help="language of names (en)")
     add_output_flag(listing)
     add_site_file_flag(listing)
@@ -115,7 +127,7 @@ def run_lint(arguments: argparse.Namespace) -> int:
             findings += _vocabulary_findings(*found)
         else:
             documents.append(found)
-    findings += lint_documents(documents, _shipped_base())
+    findings += lint_documents(documents, *_shipped_base())
     for finding in findings:
         print(finding if finding.serious else f"{finding} (warning)")
     return max(status, FOUND if serious(findings) else CLEAN)
@@ -123,9 +135,12 @@ def run_lint(arguments: argparse.Namespace) -> int:
 
 def run_list(arguments: argparse.Namespace) -> int:
     """Print the records that fit; returns 0. Raises TableError when a table cannot be read or is wrong."""
+    if arguments.node_faults:
+        nodes = node_configuration_of(arguments.site_file)[0].table
+        return _list_others(nodes.records.values(), arguments)
     config = configuration_of(arguments.site_file, texts=True)[0]
     if arguments.switches:
-        return _list_switches(config, arguments)
+        return _list_others(config.switches.records.values(), arguments)
     table = config.table
     records = [
         record
@@ -141,11 +156,12 @@ def run_list(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _list_switches(config: Configuration, arguments: argparse.Namespace) -> int:
-    """The listed codes; one that is only described counts as unlisted (lingqu-switch-faults 6)."""
-    records = [
+def _list_others(records: Iterable[SwitchFaultRecord | NodeFaultRecord], arguments: argparse.Namespace) -> int:
+    """The listed codes of switches or of nodes; one that is only described counts as unlisted (lingqu-switch-faults 6,
+    node-faults 7.1)."""
+    listed = [
         (record, record.level)
-        for record in config.switches.records.values()
+        for record in records
         if record.level is not None and arguments.level in (None, record.level.text)
     ]
     if arguments.output == "json":
@@ -157,12 +173,14 @@ def _list_switches(config: Configuration, arguments: argparse.Namespace) -> int:
                 "name": {"en": record.name_en, "zh": record.name_zh},
                 "said_at": str(record.level_place),
             }
-            for record, level in records
+            for record, level in listed
         ]
         print(json.dumps(data, ensure_ascii=False, indent=2))
         return 0
-    for record, level in records:
-        print(f"{record.text:<27}  {level.text:<14}  {_names(record.name_en, record.name_zh, arguments.lang)}".rstrip())
+    width = max((len(record.text) for record, _ in listed), default=0)
+    for record, level in listed:
+        name = _names(record.name_en, record.name_zh, arguments.lang)
+        print(f"{record.text:<{width}}  {level.text:<16}  {name}".rstrip())
     return 0
 
 
@@ -174,13 +192,13 @@ def _vocabulary_findings(path: str, text: str) -> tuple[Finding, ...]:
     return ()
 
 
-def _shipped_base() -> Configuration | None:
+def _shipped_base() -> tuple[Configuration | None, NodeConfiguration | None]:
     """The shipped documents; None when they are themselves broken, which is said: then files stand alone."""
     try:
-        return shipped()
+        return shipped(), shipped_nodes()
     except TableError as error:
         print(f"nodeagent: the shipped tables are left out: {error}", file=sys.stderr)
-        return None
+        return None, None
 
 
 def _as_line(record: FaultRecord, language: str) -> str:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from nodeagent.cli.documents import SHIPPED, configuration_of, documents_at
+from nodeagent.cli.documents import SHIPPED, configuration_of, documents_at, node_configuration_of
 from nodeagent.core.errors import TableError
 from nodeagent.core.files import SHIPPED_RULES, read_shipped, read_text
 from nodeagent.policy.configuration import OUR_KEY, BadConfigurationError, ClusterDocuments
@@ -13,6 +13,7 @@ from nodeagent.policy.configuration_lint import DocumentKind, kind_of
 from nodeagent.policy.rules_load import read_rules
 from nodeagent.policy.table_records import Finding
 from nodeagent.policy.upstream import FAULT_CODES_KEY, read_levels
+from nodeagent.policy.upstream_node import NODE_CODES_KEY, node_levels_json, node_levels_yaml, read_node_levels
 from nodeagent.policy.upstream_rules import CUSTOMIZATION_KEY, read_customization
 from nodeagent.policy.upstream_switch import (
     SWITCH_CODES_KEY,
@@ -21,16 +22,17 @@ from nodeagent.policy.upstream_switch import (
     switch_levels_yaml,
 )
 from nodeagent.policy.upstream_write import customization_json, levels_json, levels_yaml, rules_yaml
-from nodeagent.sources.config_documents import shipped
+from nodeagent.sources.config_documents import shipped, shipped_nodes
 
 COMPLETE, INCOMPLETE = 0, 1
 """Exit codes; 2 when something cannot be read or is refused."""
 _YAML = "yaml"
-_OTHER_WAY = f"--to {FAULT_CODES_KEY}, {CUSTOMIZATION_KEY} or {SWITCH_CODES_KEY}"
+_JSON = (FAULT_CODES_KEY, CUSTOMIZATION_KEY, SWITCH_CODES_KEY, NODE_CODES_KEY)
+_OTHER_WAY = f"--to {', '.join(_JSON[:-1])} or {_JSON[-1]}"
 
 _EPILOG = f"""\
-To YAML: one faultCode.json, faultCustomization.json or SwitchFaultCode.json becomes a file of our format that means
-the same.
+To YAML: one faultCode.json, faultCustomization.json, SwitchFaultCode.json or NodeDConfiguration.json becomes a file of
+our format that means the same.
 To JSON: the shipped documents with FILEs on top, as they are in force together, become one document of upstream's.
 A JSON document has no place for texts, suppressions, the rule for unlisted codes, association and port rules.
 
@@ -39,6 +41,7 @@ examples:
   nodeagent table convert faultCustomization.json > rules.yaml
   nodeagent table convert {SHIPPED} --to {FAULT_CODES_KEY}
   nodeagent table convert {SHIPPED} --to {SWITCH_CODES_KEY}
+  nodeagent table convert {SHIPPED} --to {NODE_CODES_KEY}
   nodeagent table convert /etc/nodeagent/faults.yaml --to {CUSTOMIZATION_KEY}
 
 exit codes: 0 all was carried over, 1 groups or codes that are wrong were left out (stderr names them),
@@ -51,13 +54,12 @@ def register(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser = actions.add_parser(
         "convert",
         help="turn upstream's JSON documents into YAML, or what is in force into them",
-        description="Turn faultCode.json, faultCustomization.json and SwitchFaultCode.json into YAML and back.",
+        description="Turn the JSON documents of upstream into YAML and back.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help=f"document, folder, or the word `{SHIPPED}`")
-    forms = (_YAML, FAULT_CODES_KEY, CUSTOMIZATION_KEY, SWITCH_CODES_KEY)
-    parser.add_argument("--to", choices=forms, default=_YAML, help="form (yaml)")
+    parser.add_argument("--to", choices=(_YAML, *_JSON), default=_YAML, help="form (yaml)")
     parser.set_defaults(run=run)
 
 
@@ -65,6 +67,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the converted document, findings on stderr; returns the exit code of the epilog. Raises TableError."""
     if arguments.to == _YAML:
         return _to_yaml(arguments.files)
+    if arguments.to == NODE_CODES_KEY:
+        nodes, findings = node_configuration_of(arguments.files)
+        _say(findings)
+        print(node_levels_json(nodes.table), end="")
+        return COMPLETE
     configuration, findings = configuration_of(arguments.files)
     _say(findings)
     if arguments.to == FAULT_CODES_KEY:
@@ -121,6 +128,10 @@ def _to_yaml(files: list[str]) -> int:
         switches = read_switch_levels(name, text)
         findings, usable = switches.findings, switches.usable
         converted, left_out = switch_levels_yaml(switches.entries, below.switches, Path(name).name)
+    elif kind is DocumentKind.NODE_LEVELS:
+        nodes = read_node_levels(name, text)
+        findings, usable, left_out = nodes.findings, nodes.usable, []
+        converted = node_levels_yaml(nodes.entries, shipped_nodes().table, Path(name).name)
     else:
         raise TableError(f"{name} is no JSON document of upstream's", f"{_OTHER_WAY} for the other way")
     if not usable:

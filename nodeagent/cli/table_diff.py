@@ -4,23 +4,32 @@ import argparse
 import json
 from pathlib import Path
 
-from nodeagent.cli.documents import SHIPPED, configuration_of
+from nodeagent.cli.documents import SHIPPED, configuration_of, node_configuration_of
 from nodeagent.cli.flags import add_output_flag
 from nodeagent.core.levels import Level, Severity
 from nodeagent.daemon.socket_api import ask
-from nodeagent.policy.table_diff import ActiveCode, Differences, Effect, LevelChange, differences, effects
+from nodeagent.policy.table_diff import (
+    ActiveCode,
+    Differences,
+    Effect,
+    LevelChange,
+    differences,
+    effects,
+    node_differences,
+)
 
 SAME, DIFFERENT = 0, 1
 """Exit codes; 2 when something cannot be read or is refused."""
 
 _EPILOG = f"""\
-OLD and NEW are each a file, a folder with faultCode.json, faultCustomization.json, SwitchFaultCode.json and
-nodeagent.yaml, a ConfigMap saved with `kubectl get configmap ... -o yaml`, or the word `{SHIPPED}`. Both are laid over
-the shipped documents.
+OLD and NEW are each a file, a folder with faultCode.json, faultCustomization.json, SwitchFaultCode.json,
+NodeDConfiguration.json and nodeagent.yaml, a ConfigMap saved with `kubectl get configmap ... -o yaml`, or the word
+`{SHIPPED}`. Both are laid over the shipped documents.
 
 examples:
   nodeagent table diff {SHIPPED} /etc/nodeagent/faults.yaml
   nodeagent table diff old/ new/ --site-file /etc/nodeagent/faults.yaml
+  nodeagent table diff {SHIPPED} NodeDConfiguration.json
   nodeagent table diff {SHIPPED} configmap.yaml --output json
 
 exit codes: 0 both mean the same, 1 they differ, 2 something cannot be read or would be refused
@@ -50,9 +59,11 @@ def register(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the differences; returns the exit code of the epilog. Raises TableError."""
-    old, _ = configuration_of([*arguments.site_file, arguments.old])
-    new, _ = configuration_of([*arguments.site_file, arguments.new])
+    names = [[*arguments.site_file, each] for each in (arguments.old, arguments.new)]
+    (old, _), (new, _) = (configuration_of(each) for each in names)
+    (old_nodes, _), (new_nodes, _) = (node_configuration_of(each) for each in names)
     found = differences(old, new)
+    found = Differences(found.levels, found.others + node_differences(old_nodes.table, new_nodes.table))
     chips = None if arguments.socket is None else effects(_active(Path(arguments.socket)), old, new)
     if arguments.output == "json":
         data = as_data(found)

@@ -1,4 +1,5 @@
-"""`nodeagent why CHIP`: why a chip has the level it has; `nodeagent why switch CHIP/PORT`: the same for a switch."""
+"""`nodeagent why CHIP`: why a chip has the level it has; `why switch CHIP/PORT`, `why node`: the same for a switch and
+for the board with its storage clients."""
 
 import argparse
 import contextlib
@@ -10,7 +11,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from nodeagent.cli import why_switch
+from nodeagent.cli import why_node, why_switch
 from nodeagent.cli.common import add_settings_flags, pretended, settings_of
 from nodeagent.cli.flags import add_output_flag
 from nodeagent.core.settings import Settings
@@ -27,15 +28,18 @@ _EPILOG = """\
 Asks the running daemon, which alone knows counters and timers. With --dry-run or --once it looks at the chips, or
 the switches, itself: then there are levels, but no history.
 
-A switch is named by its number, a port of it by both: 2/17. Only Atlas A3 nodes have switches.
+A switch is named by its number, a port of it by both: 2/17. Only Atlas A3 nodes have switches. `node` is the board, by
+the alarms of its BMC, and the storage clients.
 
-Exit codes: 0 the chip is at NormalNPU (the switch has no fault), 1 something raises it, 2 could not tell.
+Exit codes: 0 the chip is at NormalNPU (the switch, the node has no fault), 1 something raises it, 2 could not tell.
 
 examples:
   nodeagent why 3
   nodeagent why switch 2/17
   nodeagent why switch 2
   nodeagent why switch 2/17 --once
+  nodeagent why node
+  nodeagent why node --once
   nodeagent why 3 --output json
   nodeagent why 3 --dry-run --node a3
 """
@@ -45,7 +49,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     """Add the command to the program's parser."""
     parser = subparsers.add_parser(
         "why",
-        help="say why a chip has its level, or what is wrong with a switch",
+        help="say why a chip has its level, or what is wrong with a switch or with the board",
         description="From the raw codes to the published field: table line, rules, timers with the time left.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -54,8 +58,9 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "what",
         nargs="+",
         action=_What,
-        metavar="CHIP | switch SWITCH[/PORT]",
-        help="logic id of the chip, as `nodeagent scan` shows it; or `switch` and the switch, with or without port",
+        metavar="CHIP | switch SWITCH[/PORT] | node",
+        help="logic id of the chip, as `nodeagent scan` shows it; or `switch` and the switch, with or without port; or"
+        " `node`",
     )
     parser.add_argument("--once", action="store_true", help="look at the node now instead of asking the daemon")
     add_output_flag(parser)
@@ -64,7 +69,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 class _What(argparse.Action):
-    """Fills `chip`, or `switch` with switch and port (None = all of them)."""
+    """Fills `chip`, or `switch` with switch and port (None = all of them), or `node`."""
 
     def __call__(
         self,
@@ -74,15 +79,13 @@ class _What(argparse.Action):
         option_string: str | None = None,
     ) -> None:
         words = [str(value) for value in values or ()]
-        namespace.chip, namespace.switch = None, None
+        namespace.chip, namespace.switch, namespace.node_itself = None, None, words == ["node"]
         if words[0] == "switch" and len(words) == 2 and (found := _PLACE.fullmatch(words[1])):
             namespace.switch = int(found[1]), None if found[2] is None else int(found[2])
         elif len(words) == 1 and words[0].isascii() and words[0].isdigit():
             namespace.chip = int(words[0])
-        else:
-            parser.error(
-                f"{' '.join(words)!r} is no chip and no switch: write for example `3`, `switch 2/17`, `switch 2`"
-            )
+        elif not namespace.node_itself:
+            parser.error(f"{' '.join(words)!r} is no chip and no switch: write for example `3`, `switch 2/17`, `node`")
 
 
 _PLACE = re.compile(r"([0-9]{1,5})(?:/([0-9]{1,5}))?")
@@ -93,6 +96,8 @@ def run(arguments: argparse.Namespace) -> int:
     settings = settings_of(arguments)
     if arguments.switch is not None:
         return why_switch.run(arguments, settings)
+    if arguments.node_itself:
+        return why_node.run(arguments, settings)
     released_until_s = None
     if arguments.dry_run or arguments.once:
         report = _look(arguments, settings)

@@ -16,10 +16,12 @@ class AlarmsSeen:
 
 @dataclass(frozen=True, slots=True)
 class AlarmsSilent:
-    """A poll failed, which is neither a fault nor a recovery. why: one sentence."""
+    """A poll failed, which is neither a fault nor a recovery. why: one sentence. no_way: nobody could be asked, because
+    there is no device, no address, no credentials."""
 
     why: str
     at: Instant
+    no_way: bool = False
 
 
 BoardFact = AlarmsSeen | AlarmsSilent

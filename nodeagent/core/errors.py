@@ -117,9 +117,13 @@ class PublishError(NodeAgentError):
 
 
 class ReadBackError(NodeAgentError):
-    """Our own published object could not be read back; what is known is kept."""
+    """Our own published object could not be read back; what is known is kept.
+
+    retry_after_s: how long the target wants to be left alone, 0 = it did not say.
+    """
 
     code = "NA503"
+    retry_after_s: float = 0.0
 
 
 class NotAskedError(ReadBackError):

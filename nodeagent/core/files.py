@@ -12,6 +12,8 @@ SHIPPED_TABLES = ("chip.yaml", "link.yaml")
 """Fault tables of the package, in loading order."""
 SHIPPED_SWITCHES = "switch.yaml"
 """Levels and names of switch faults (docs/switches.md)."""
+SHIPPED_NODES = "node.yaml"
+"""Levels and names of node faults (docs/fault-tables.md)."""
 SHIPPED_RULES = "rules.yaml"
 """Rules on top of the levels (docs/rules.md)."""
 VOCABULARY = "vocabulary.yaml"
@@ -68,8 +70,8 @@ def replace_text(path: Path, text: str) -> None:
 def read_shipped(name: str) -> tuple[str, str]:
     """Label and text of a file that comes with the package, for `load_table` and `load_vocabulary`.
 
-    name: one of SHIPPED_TABLES, SHIPPED_SWITCHES, SHIPPED_RULES or VOCABULARY. Raises TableError when the
-    installation lacks it.
+    name: one of SHIPPED_TABLES, SHIPPED_SWITCHES, SHIPPED_NODES, SHIPPED_RULES or VOCABULARY. Raises TableError when
+    the installation lacks it.
     """
     package = Path(__file__).resolve().parent.parent
     installed = package / "fault_codes" / name

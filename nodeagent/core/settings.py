@@ -204,8 +204,8 @@ class FaultSettings:
     site_file: str = setting("", "YAML file laid over the shipped tables and rules, merged by code and field.")
     config_dir: str = setting(
         "",
-        "Folder with faultCode.json, faultCustomization.json, SwitchFaultCode.json, PollInterval and nodeagent.yaml,"
-        " each optional; the same documents as in the ConfigMap. Empty: none.",
+        "Folder with faultCode.json, faultCustomization.json, SwitchFaultCode.json, NodeDConfiguration.json,"
+        " PollInterval and nodeagent.yaml, each optional; the same documents as in the ConfigMaps. Empty: none.",
     )
     config_map: str = setting(
         "kube-system/mindx-dl-fault-config",

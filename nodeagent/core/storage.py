@@ -46,6 +46,11 @@ class StorageFault(Enum):
         return _CODES[self]
 
     @property
+    def about(self) -> str:
+        """What is wrong, for people; names after 11.1 and 12."""
+        return _ABOUT[self]
+
+    @property
     def level_at_clusterd(self) -> str:
         """The level that ClusterD's shipped table gives the code (12, 13.6)."""
         return "SubHealthFault" if self.client is StorageClient.DPC else "PreSeparateNPU"
@@ -61,6 +66,43 @@ _CODES = {
     StorageFault.DTFS_PROCESS: "110001022",
     StorageFault.DTFS_LINK: "110001023",
 }
+_ABOUT = {
+    StorageFault.DPC_PROCESS: "process abnormal",
+    StorageFault.DPC_MEMORY: "short of memory",
+    StorageFault.DTFS_PROCESS: "process abnormal",
+    StorageFault.DTFS_LINK: "link abnormal",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StorageInstance:
+    """One instance of a client as its state file shows it. number: its own. faults: the flags that are set now."""
+
+    number: int
+    faults: frozenset[StorageFault] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class StorageSeen:
+    """A good reading: exactly these instances are there. at: the moment before it."""
+
+    instances: tuple[StorageInstance, ...]
+    at: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class StorageUnread:
+    """A failed reading, which is neither a fault nor a recovery.
+
+    why: one sentence. missing: there is no file. at: the moment before the reading.
+    """
+
+    why: str
+    at: Instant
+    missing: bool = False
+
+
+StorageFact = StorageSeen | StorageUnread
 
 
 @dataclass(frozen=True, slots=True)

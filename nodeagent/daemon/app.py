@@ -63,6 +63,9 @@ class Daemon:
         start(Loop("switches", driving.switches.run, driving.switches.stop))
         start(Loop("links", driving.links.run, driving.links.stop))
         start(Loop("chips", driving.chips.run, driving.chips.stop))
+        for loop in self._parts.node_faults.loops():
+            start(loop)
+        self._parts.node_faults.begin(self._stopping)
         if asking.socket is not None:
             start(Loop("socket", asking.socket.run, asking.socket.stop))
         threading.Thread(target=self._report, name="report", daemon=True).start()

@@ -23,7 +23,7 @@ from nodeagent.policy.table import Document
 from nodeagent.policy.table_records import Finding
 from nodeagent.publish.book import BookParameters
 from nodeagent.publish.manner import Manner
-from nodeagent.publish.other_writer import WriterGuard
+from nodeagent.publish.other_writer import WriterGuard, node_info_guard
 from nodeagent.publish.targets import Target
 from nodeagent.sources.config_documents import shipped
 from nodeagent.sources.configuration import ConfigPlaces
@@ -157,17 +157,24 @@ def check_access(settings: Settings) -> None:
 def configuration_places(settings: Settings) -> ConfigPlaces:
     """Where the layers of the configuration lie. Raises SettingsError for a ConfigMap that is not named."""
     faults = settings.faults
-    config_map = None
-    if faults.config_map and settings.publish.target != "stdout":
-        namespace, _, name = faults.config_map.partition("/")
-        if not namespace or not name or "/" in name:
-            raise SettingsError(f"faults.config_map must be NAMESPACE/NAME, not {faults.config_map!r}")
-        config_map = (namespace, name)
     return ConfigPlaces(
         Path(faults.site_file) if faults.site_file else None,
         Path(faults.config_dir) if faults.config_dir else None,
-        config_map,
+        object_place(settings, faults.config_map, "faults.config_map"),
     )
+
+
+def object_place(settings: Settings, text: str, key: str) -> tuple[str, str] | None:
+    """Namespace and name of a ConfigMap that is read; None when there is none to be read.
+
+    Raises SettingsError, naming the key, for a text that is no NAMESPACE/NAME.
+    """
+    if not text or settings.publish.target == "stdout":
+        return None
+    namespace, _, name = text.partition("/")
+    if not namespace or not name or "/" in name:
+        raise SettingsError(f"{key} must be NAMESPACE/NAME, not {text!r}")
+    return namespace, name
 
 
 def http_endpoint(settings: Settings, pages: "Pages", metrics: Metrics) -> "HttpApi | None":
@@ -193,3 +200,9 @@ def manner(settings: Settings) -> Manner:
     shadow = publish.mode == "shadow"
     guarded = publish.target == "kubernetes" and not shadow
     return Manner(shadow, WriterGuard(publish.other_writer == "overwrite") if guarded else None)
+
+
+def manner_of_node_info(settings: Settings) -> Manner:
+    """The same for the node-info object, which NodeD writes too."""
+    shadow, guard = manner(settings).shadow, manner(settings).guard
+    return Manner(shadow, None if guard is None else node_info_guard(settings.publish.other_writer == "overwrite"))

@@ -100,10 +100,14 @@ class Cluster:
         """One more loop that works on what is watched."""
         self._others.append(loop)
 
-    def follow_rules(self, key: tuple[str, str], on_change: Callable[[], None]) -> FollowedObject:
-        """Watch the ConfigMap with tables and rules; readable from what this returns."""
+    def another_target(self, label: str) -> KubernetesTarget:
+        """A target for one more writer, whose objects nobody watches. label: of its objects in metrics."""
+        return KubernetesTarget(self.client, label)
+
+    def follow_rules(self, key: tuple[str, str], on_change: Callable[[], None], label: str = "rules") -> FollowedObject:
+        """Watch a ConfigMap with tables and rules; readable from what this returns. label: of it in metrics."""
         followed = FollowedObject(on_change)
-        self._add(named("configmaps", "rules", *key), followed)
+        self._add(named("configmaps", label, *key), followed)
         return followed
 
     def follow(self, selection: Selection, follower: Follower) -> None:

@@ -10,14 +10,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 BEAT_LIMIT_S = 60.0
-"""The core loop passes at least every ten seconds; six missed in a row are a loop that is stuck."""
+"""Both loops pass at least every ten seconds; six missed in a row are a loop that is stuck."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """What the verdicts are made from, taken at one moment.
 
-    beat_age_s: seconds since the last pass of the core loop, 0 before the first. dead: supervised loops whose thread
+    beat_age_s, board_beat_age_s: seconds since the last pass of the core loop and of that of node faults, 0 before the
+    first. dead: supervised loops whose thread
     has ended although nobody stopped it. publisher_dead: likewise. driver_open: the driver has listed its chips.
     chips, unasked: how many there are, and how many have neither answered nor missed their deadline. complete: the
     first complete query is done. acknowledged: a target has had a view of this run. publish_problem: why the last
@@ -26,6 +27,7 @@ class Snapshot:
     """
 
     beat_age_s: float = 0.0
+    board_beat_age_s: float = 0.0
     dead: tuple[str, ...] = ()
     publisher_dead: bool = False
     driver_open: bool = False
@@ -48,6 +50,13 @@ def core_beats(seen: Snapshot) -> str:
     if seen.beat_age_s <= BEAT_LIMIT_S:
         return ""
     return f"the core loop has not turned for {seen.beat_age_s:.0f} s"
+
+
+def board_beats(seen: Snapshot) -> str:
+    """The loop of node faults still turns."""
+    if seen.board_beat_age_s <= BEAT_LIMIT_S:
+        return ""
+    return f"the loop of node faults has not turned for {seen.board_beat_age_s:.0f} s"
 
 
 def loops_live(seen: Snapshot) -> str:
@@ -78,7 +87,12 @@ def published(seen: Snapshot) -> str:
     return "not acknowledged" + (f": {seen.publish_problem}" if seen.publish_problem else " yet")
 
 
-HEALTHY: Mapping[str, Verdict] = {"core": core_beats, "loops": loops_live, "publisher": publisher_lives}
+HEALTHY: Mapping[str, Verdict] = {
+    "core": core_beats,
+    "board": board_beats,
+    "loops": loops_live,
+    "publisher": publisher_lives,
+}
 READY: Mapping[str, Verdict] = {"chips": chips_asked, "publish": published}
 
 

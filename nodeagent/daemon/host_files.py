@@ -6,6 +6,7 @@ from pathlib import Path
 from nodeagent.core.settings import Settings
 from nodeagent.daemon import release, shadow, state_file
 from nodeagent.daemon.lock import holder_of
+from nodeagent.publish import public_fault_file
 from nodeagent.publish.leftovers import Leftover, What
 
 _FOLDER = "nodeagent"
@@ -21,7 +22,7 @@ def host_leftovers(settings: Settings) -> list[Leftover]:
     kept = _running(Path(own.lock)) if own.lock else ""
     files = [Path(each) for each in (own.lock, own.socket) if each]
     if own.state_dir:
-        for name in (state_file.FILE_NAME, release.FILE_NAME, shadow.FILE_NAME):
+        for name in (state_file.FILE_NAME, release.FILE_NAME, shadow.FILE_NAME, public_fault_file.FILE_NAME):
             files += [Path(own.state_dir) / name, Path(own.state_dir) / f".{name}.tmp"]
     folders = dict.fromkeys([file.parent for file in files])
     found = [file for file in files if file.is_symlink() or file.exists()]

@@ -95,6 +95,12 @@ DECLARED: dict[str, Declaration] = {
     "loop_restarts_total": Declaration(_C, "Restarts of a supervised loop after an unforeseen error.", ("loop",)),
     "missing_rights": Declaration(_G, "Rights at the API server that the start-up self-check found missing."),
     "node_object_synced": Declaration(_G, "1 while the node object has our labels and annotations."),
+    "node_configuration_stale": Declaration(
+        _G, "1 while older levels of node faults stay in force because the new are bad."
+    ),
+    "node_configuration_version_info": Declaration(
+        _G, "1 for the levels of node faults in force, 0 for former.", ("version",)
+    ),
     "notices_dropped_total": Declaration(_C, "Once-only codes that no target acknowledged in time."),
     "board_alarms": Declaration(_G, "Present alarms of the BMC, those that no table lists included."),
     "board_alarms_unlisted": Declaration(

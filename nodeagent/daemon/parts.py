@@ -4,7 +4,7 @@ One builder for each side, in the order in which one needs another: the ground, 
 A builder reads settings and makes objects: no thread is started, nothing is asked, no file is written.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +31,7 @@ from nodeagent.daemon.core_loop import CoreLoop
 from nodeagent.daemon.health import Conditions
 from nodeagent.daemon.logs import Fan, LogEvents
 from nodeagent.daemon.metrics import Registry
+from nodeagent.daemon.node_faults import NodeFaults, node_faults_of
 from nodeagent.daemon.outlet import Outlet
 from nodeagent.daemon.release import DriverRelease
 from nodeagent.daemon.restoring import Restoring
@@ -139,6 +140,7 @@ class Parts:
 
     ground: Ground
     publishing: Publishing
+    node_faults: NodeFaults
     driving: Driving
     following: Following
     asking: Asking
@@ -148,9 +150,13 @@ def parts_of(settings: Settings, layers: Layers, clock: Clock) -> Parts:
     """Make everything. Raises SettingsError when the settings name no place to publish to, or one that is none."""
     ground = ground_of(settings, layers, clock)
     publishing = publishing_of(ground)
-    driving = driving_of(ground, publishing)
+    node_faults = node_faults_of(
+        settings, clock, ground.state_dir, ground.cluster, publishing.node, ground.events, ground.metrics
+    )
+    driving = driving_of(ground, publishing, node_faults.observe)
     following = following_of(ground, publishing)
-    return Parts(ground, publishing, driving, following, asking_of(ground, publishing, driving, following))
+    asking = asking_of(ground, publishing, node_faults, driving, following)
+    return Parts(ground, publishing, node_faults, driving, following, asking)
 
 
 def ground_of(settings: Settings, layers: Layers, clock: Clock) -> Ground:
@@ -199,8 +205,8 @@ def publishing_of(ground: Ground) -> Publishing:
     return Publishing(core, publisher, outlet, state_file, _node_writer(ground))
 
 
-def driving_of(ground: Ground, publishing: Publishing) -> Driving:
-    """The sources of the hardware, and the release of the driver from them."""
+def driving_of(ground: Ground, publishing: Publishing, look_on: Callable[[Sequence[Observation]], None]) -> Driving:
+    """The sources of chips and switches, and the release of the driver from them. look_on: sees what the chips tell."""
     settings, events, metrics = ground.settings, ground.events, ground.metrics
     reaper, gateway_reaper, switch_reaper = Reaper(), Reaper(), Reaper()
     submit = publishing.core.submit
@@ -210,6 +216,7 @@ def driving_of(ground: Ground, publishing: Publishing) -> Driving:
         """From chips and links; the switches look on, and speak later than the inventory that they see here."""
         submit(observations)
         switches.observe(observations)
+        look_on(observations)
 
     tool, node = link_tool(settings), publishing.node
     links = LinkSource(
@@ -284,7 +291,9 @@ def following_of(ground: Ground, publishing: Publishing) -> Following:
     return Following(configuration, restoring, shadow_watch(settings, cluster, ground.metrics))
 
 
-def asking_of(ground: Ground, publishing: Publishing, driving: Driving, following: Following) -> Asking:
+def asking_of(
+    ground: Ground, publishing: Publishing, node_faults: NodeFaults, driving: Driving, following: Following
+) -> Asking:
     """The snapshot of all parts, and the ways to it. Raises SettingsError for an HTTP address that is none."""
     settings = ground.settings
     status = Status(
@@ -295,8 +304,10 @@ def asking_of(ground: Ground, publishing: Publishing, driving: Driving, followin
         ground.supervisor,
         ground.conditions,
         ground.metrics,
+        node_faults,
         {
             "switches": lambda: driving.switches.waiting,
+            **node_faults.queues(),
             **({} if ground.cluster is None else ground.cluster.queues()),
         },
     )
@@ -304,6 +315,7 @@ def asking_of(ground: Ground, publishing: Publishing, driving: Driving, followin
     if place:
         socket = SocketApi(Path(place), publishing.core, ground.clock, status.state)
         socket.register("release", driving.release.answer)
+        socket.register("why_node", node_faults.why_node)
         socket.register("shadow", shadow_answer(following.shadow))
     return Asking(status, socket, http_endpoint(settings, status.pages(), ground.metrics))
 

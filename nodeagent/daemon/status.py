@@ -11,6 +11,7 @@ from nodeagent.core.clock import SystemClock, monotonic_s
 from nodeagent.daemon.core_loop import CoreLoop
 from nodeagent.daemon.health import Conditions, Snapshot, not_ready, unhealthy
 from nodeagent.daemon.metrics import Registry
+from nodeagent.daemon.node_faults import NodeFaults
 from nodeagent.daemon.processes import ProcessMeter
 from nodeagent.daemon.supervisor import Supervisor
 from nodeagent.policy.listing import node_json, was_asked
@@ -48,6 +49,7 @@ class Status:
         supervisor: Supervisor,
         conditions: Conditions,
         metrics: Registry,
+        node_faults: NodeFaults,
         queues: Mapping[str, Callable[[], int]] = MappingProxyType({}),
     ) -> None:
         self._core = core
@@ -56,6 +58,7 @@ class Status:
         self._supervisor = supervisor
         self._conditions = conditions
         self._metrics = metrics
+        self._node_faults = node_faults
         self._queues: dict[str, Callable[[], int]] = {
             "core": lambda: core.waiting,
             "chips": lambda: chips.waiting,
@@ -79,9 +82,9 @@ class Status:
     def snapshot(self) -> Snapshot:
         """The present moment, for the verdicts of nodeagent.daemon.health."""
         state, library, publishing = self._core.state, self._chips.library, self._publisher.status()
-        beat_s = self._core.beat_s
         return Snapshot(
-            beat_age_s=0.0 if beat_s is None else monotonic_s() - beat_s,
+            beat_age_s=_age_s(self._core.beat_s),
+            board_beat_age_s=_age_s(self._node_faults.beat_s),
             dead=tuple(self._supervisor.dead()),
             publisher_dead=self._publisher.dead,
             driver_open=state.inventory is not None,
@@ -96,8 +99,9 @@ class Status:
         )
 
     def state(self) -> dict[str, Any]:
-        """All chips, as `nodeagent scan --output json` prints them."""
-        return node_json(self._core.state, self._core.config, self._chips.library, "daemon")
+        """All chips and everything else that is watched, as `nodeagent scan --output json` prints them."""
+        chips = node_json(self._core.state, self._core.config, self._chips.library, "daemon")
+        return {**chips, **self._node_faults.state()}
 
     def measure(self) -> None:
         """Bring the metrics up to date that nobody sets when something happens."""
@@ -113,3 +117,8 @@ class Status:
 
         self.measure()
         return exposition(self._metrics, accept)
+
+
+def _age_s(beat_s: float | None) -> float:
+    """Seconds since a beat; 0 before the first."""
+    return 0.0 if beat_s is None else monotonic_s() - beat_s

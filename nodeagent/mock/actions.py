@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nodeagent.mock.action import Action, Outcome, Param
+from nodeagent.mock.board_actions import BOARD_ACTIONS
 from nodeagent.mock.events import HINT, MAJOR, Module
 from nodeagent.mock.kinds import (
     ANY_CHIP,
@@ -203,6 +204,7 @@ ACTIONS: dict[str, Action] = {
             "nodeagent mock reset --chip 2",
         ),
         *SWITCH_ACTIONS,
+        *BOARD_ACTIONS,
     )
 }
 

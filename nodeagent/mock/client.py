@@ -125,6 +125,26 @@ class MockControl:
         """Let three codes occur on every port of all switch chips, and recover unless left raised."""
         return self._inject("switch_storm", leave_raised=leave_raised, **fields)
 
+    def raise_alarm(self, code: str, **fields: object) -> None:
+        """Let the BMC list an alarm; fields as in a timeline (device_id, severity, subject, raised_s)."""
+        self.command("raise_alarm", code=code, **fields)
+
+    def clear_alarm(self, code: str, *, device_id: int | None = None) -> None:
+        """Take an alarm off the list of the BMC; None = of all devices."""
+        self.command("clear_alarm", code=code, device_id=device_id)
+
+    def set_bmc(self, **fields: object) -> None:
+        """Let the BMC answer as in a timeline (completion_code, silent, delay_s, gone, …); without fields well."""
+        self.command("bmc", **fields)
+
+    def set_storage(self, client: str, *instances: str, **fields: object) -> None:
+        """Say what the state file of `dpc` or `dtfs` is: its instances, or fields as in a timeline (text, mode, gone).
+
+        With neither it is there, with one healthy instance.
+        """
+        told = {"instances": list(instances)} if instances else {}
+        self.command(f"storage_{client}", **told, **fields)
+
     def drop_card(self, card: int) -> None:
         """Lose a card."""
         self.command("drop", card=card)

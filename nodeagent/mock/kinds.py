@@ -6,9 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from nodeagent.core.alarms import DEVICE_TYPES, UNKNOWN_TYPE
 from nodeagent.core.codes import parse_code
+from nodeagent.core.storage import StorageClient
+from nodeagent.mock.alarm_file import check_label
+from nodeagent.mock.bmc import ALARM_SEVERITIES, MAX_LABEL_CHARACTERS, MAX_PAGE
 from nodeagent.mock.events import SEVERITIES
 from nodeagent.mock.functions import canonical
+from nodeagent.mock.storage import Instances, parse_instances
 from nodeagent.mock.switch_event import PEERS, SwitchCode, parse_switch_code
 
 
@@ -106,6 +111,52 @@ def _severity(raw: object) -> int:
     raise ValueError(f"must be one of {', '.join(SEVERITIES)}, not {raw!r}")
 
 
+def _alarm_severity(raw: object) -> int:
+    if isinstance(raw, str) and raw in ALARM_SEVERITIES:
+        return ALARM_SEVERITIES[raw]
+    raise ValueError(f"must be one of {', '.join(ALARM_SEVERITIES)}, not {raw!r}")
+
+
+def _subject(raw: object) -> int:
+    if not isinstance(raw, str):
+        return _integer(0, 255)(raw)
+    for subject, name in DEVICE_TYPES.items():
+        if name == raw != UNKNOWN_TYPE:
+            return subject
+    raise ValueError(f"must be the name of a device type such as CPU or PSU, or its byte, not {raw!r}")
+
+
+def _completion_code(raw: object) -> int:
+    if not isinstance(raw, str) or len(raw) != 2:
+        raise ValueError(f'a completion code is two quoted hexadecimal digits such as "C3", not {raw!r}')
+    return parse_code(raw)
+
+
+def _octal(raw: object) -> int:
+    if not isinstance(raw, str) or not raw or len(raw) > 4 or set(raw) - set("01234567"):
+        raise ValueError(f'permission bits are a quoted octal text such as "0664", not {raw!r}')
+    return int(raw, 8)
+
+
+def _instances_of(client: StorageClient) -> Callable[[object], Instances]:
+    def convert(raw: object) -> Instances:
+        if not isinstance(raw, (list, tuple)):
+            raise ValueError(f"must be a list, not {raw!r}")
+        return parse_instances(client, [_text(item) for item in raw])
+
+    return convert
+
+
+def _label(raw: object) -> str:
+    return check_label(_text(raw))
+
+
+def _present(raw: object) -> bool:
+    if raw not in ("present", "none"):
+        raise ValueError(f"must be present or none, not {raw!r}")
+    return raw == "present"
+
+
 def _gateway(raw: object) -> int:
     value = _integer(0, 255)(raw)
     if 8 < value < 255:
@@ -176,6 +227,14 @@ def _peer_text(text: str) -> object:
     return text if text in PEERS else int(text, 0)
 
 
+def _subject_text(text: str) -> object:
+    return int(text, 0) if text[:1].isdigit() else text
+
+
+def _items_text(text: str) -> object:
+    return text.split(",") if text else []
+
+
 def _flag_text(text: str) -> object:
     if text not in ("true", "false"):
         raise ValueError(text)
@@ -196,6 +255,7 @@ BYTE = Kind("0..255", _integer(0, 255), _int_text)
 SWITCH_CODE = Kind("code", _switch_code, quoted=True)
 PEER = Kind("peer", _peer, _peer_text)
 U16 = Kind("0..65535", _integer(0, 0xFFFF), _int_text)
+U32 = Kind("seconds", _integer(0, 0xFFFFFFFF), _int_text)
 CLAIM = Kind("number", _integer(-(2**31), 2**31 - 1), _int_text)
 COUNT = Kind("number", _integer(0, 2**31 - 1), _int_text)
 TIMES = Kind("number", _integer(1, 2**31 - 1), _int_text)
@@ -216,3 +276,14 @@ RC = Kind("rc", _return_code, _int_text)
 SIGNAL = Kind("signal", _signal, _signal_text)
 ID = Kind("id", _hex_or_integer, _int_text)
 CARDS = Kind("cards", _list_of(_integer(0, 2**31 - 2)))
+ALARM_SEVERITY = Kind("severity", _alarm_severity)
+SUBJECT = Kind("type", _subject, _subject_text)
+COMPLETION_CODE = Kind("hex", _completion_code, quoted=True)
+MANUFACTURER = Kind("number", _integer(0, 0xFFFFFF), _int_text)
+PAGE = Kind("number", _integer(1, MAX_PAGE), _int_text)
+DPC_INSTANCES = Kind("list", _instances_of(StorageClient.DPC), _items_text)
+DTFS_INSTANCES = Kind("list", _instances_of(StorageClient.DTFS), _items_text)
+MODE = Kind("octal", _octal, quoted=True)
+LABEL_PART = Kind("number", _integer(1, MAX_LABEL_CHARACTERS), _int_text)
+LABEL = Kind("text", _label)
+PRESENT = Kind("present|none", _present)

@@ -12,6 +12,7 @@ from types import TracebackType
 import nodeagent
 from nodeagent.core.errors import MockError, ScenarioError
 from nodeagent.mock.client import MockControl
+from nodeagent.mock.folder import alarm_file_of, proc_of
 
 SOCKET_VARIABLE = "NODEAGENT_MOCK_SOCKET"
 _START_LIMIT_S = 30.0
@@ -89,6 +90,16 @@ class MockServer:
             self._child.kill()
             self._child.communicate()
         self._cleanup.close()
+
+    @property
+    def alarm_file(self) -> Path:
+        """The board as the module of ipmi_sim reads it; there is no such file while the node has no BMC."""
+        return alarm_file_of(self.socket)
+
+    @property
+    def proc(self) -> Path:
+        """What stands for /proc of the node."""
+        return proc_of(self.socket)
 
     def control(self) -> MockControl:
         """A new control connection."""

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from nodeagent.core.clock import Clock
 from nodeagent.core.codes import RESET_FINISHED
 from nodeagent.core.errors import MockError
+from nodeagent.mock.bmc import BmcState
+from nodeagent.mock.board import MockBoard
 from nodeagent.mock.chip import Chip, Fault
 from nodeagent.mock.events import HINT, MAJOR, OCCURRENCE, ONE_OFF, RECOVERY, MockEvent, Module
 from nodeagent.mock.functions import NOT_EXIST, NOT_SUPPORTED, OCCUPIED, TOO_MANY_SUBSCRIPTIONS
@@ -19,6 +21,7 @@ from nodeagent.mock.pingmesh import PingmeshTasks
 from nodeagent.mock.rules import CallRules, Disturbance
 from nodeagent.mock.spec import NodeSpec, is_supported
 from nodeagent.mock.state import describe
+from nodeagent.mock.storage import MockStorage
 from nodeagent.mock.storm import Storm
 from nodeagent.mock.switches import MockSwitches
 
@@ -44,6 +47,9 @@ class MockNode:
         self.rules = CallRules(clock)
         self.pings = PingmeshTasks(clock)
         self.switches = MockSwitches(clock, present=spec.profile == "a3")
+        bmc = BmcState(serial=spec.serial_number, vendor=spec.manufacturer, page=spec.alarm_page)
+        self.board = MockBoard(clock, bmc, spec.alarms, present=spec.bmc)
+        self.storage = MockStorage(dict(spec.storage))
         self.chips: dict[int, Chip] = {logic_id: Chip(spec, logic_id) for logic_id in range(spec.chips)}
         self.multi_die_policy = 0
         self.storms: list[Storm] = []

@@ -66,6 +66,10 @@ class Runtime:
         self._work.set()
         return deliveries, outcome if isinstance(outcome, Storm) else None, injected_ns
 
+    def rest(self, seconds: float) -> bool:
+        """Sleep on the thread of one client, so many real seconds; false when the server stops meanwhile."""
+        return not self._stopping.wait(seconds)
+
     def play(self, timeline: tuple[TimedAction, ...], done: Callable[[], None]) -> None:
         """Play a timeline in its own thread; `done` is called at its end.
 

@@ -8,44 +8,53 @@ and key. Codes must be quoted: YAML would read an unquoted 80990000 or 8E180055 
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
-from typing import Any, NoReturn
 
 import yaml
 
 from nodeagent.core.errors import ScenarioError
+from nodeagent.core.storage import StorageClient
 from nodeagent.core.switch import WHOLE_CHIP_PORT
 from nodeagent.mock.actions import Bound, bind
+from nodeagent.mock.board import StartAlarm
 from nodeagent.mock.events import MAJOR, MINOR, Module
 from nodeagent.mock.kinds import (
+    ALARM_SEVERITY,
     BYTE,
     CARDS,
     CHIP,
     CODE,
     COUNT,
+    DPC_INSTANCES,
+    DTFS_INSTANCES,
     FLAG,
     FUNCTION,
     FUNCTIONS,
     GATEWAY,
     ID,
     IP,
+    LABEL,
+    PAGE,
     PEER,
+    PRESENT,
     PROFILE,
     RC,
     SECONDS,
     SEVERITY,
+    SUBJECT,
     SWITCH_CODE,
     TEXT,
     TIME_MS,
     TIMES,
     U16,
+    U32,
     Kind,
     ValueProblem,
 )
+from nodeagent.mock.line_reader import LineReader
 from nodeagent.mock.products import PRODUCTS
 from nodeagent.mock.spec import ChipSpec, NodeSpec, StartFailure, StartFault
+from nodeagent.mock.storage import Instances
 from nodeagent.mock.switches import Place, StartSwitchFault
-
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _NODE_KINDS: dict[str, Kind] = {
     "profile": PROFILE,
@@ -80,6 +89,10 @@ _NODE_KINDS: dict[str, Kind] = {
     "chassis_id": ID,
     "log_calls": FLAG,
     "switch_subscribe_failures": COUNT,
+    "bmc": PRESENT,
+    "alarm_page": PAGE,
+    "serial_number": LABEL,
+    "manufacturer": LABEL,
 }
 _CHIP_KINDS: dict[str, Kind] = {
     "chip": CHIP,
@@ -115,8 +128,16 @@ _SWITCH_FAULT_KINDS: dict[str, Kind] = {
     "severity": SEVERITY,
     "time_ms": TIME_MS,
 }
+_ALARM_KINDS: dict[str, Kind] = {
+    "code": CODE,
+    "device_id": BYTE,
+    "severity": ALARM_SEVERITY,
+    "subject": SUBJECT,
+    "raised_s": U32,
+}
+_STORAGE_KINDS: dict[str, Kind] = {"dpc": DPC_INSTANCES, "dtfs": DTFS_INSTANCES}
 _FAILURE_KINDS: dict[str, Kind] = {"function": FUNCTION, "chip": CHIP, "code": RC, "times": TIMES}
-_NESTED = ("per_chip", "faults", "failing", "switch_faults")
+_NESTED = ("per_chip", "faults", "failing", "switch_faults", "alarms")
 _PROCESS_KINDS: dict[str, Kind] = {"pid": COUNT, "bytes": COUNT}
 
 
@@ -178,27 +199,15 @@ def parse(text: str, file: str, node: NodeSpec | None = None) -> Scenario:
     return _Reader(file).scenario(text, node)
 
 
-class _Reader:
-    """Walks the YAML nodes of one file, so that every complaint knows its line."""
-
-    def __init__(self, file: str) -> None:
-        self._file = file
+class _Reader(LineReader):
+    """Reads a scenario from the YAML nodes of one file."""
 
     def scenario(self, text: str, outer: NodeSpec | None) -> Scenario:
-        self._loader = _Loader(text)
-        try:
-            root = self._loader.get_single_node()
-        except yaml.YAMLError as problem:
-            mark = getattr(problem, "problem_mark", None)
-            line = mark.line + 1 if mark else 1
-            what = getattr(problem, "problem", None) or "not YAML"
-            raise ScenarioError(f"{self._file}:{line}: {what}") from None
-        if root is None:
-            raise ScenarioError(f"{self._file}:1: the file is empty", "it needs a key node or timeline")
-        top = self._mapping(root, "the file")
+        root = self.root(text)
+        top = self.mapping(root, "the file")
         for key, (key_node, _) in top.items():
             if key not in ("node", "timeline"):
-                self._complain(key_node, key, "unknown key; a scenario has node and timeline")
+                self.complain(key_node, key, "unknown key; a scenario has node and timeline")
         spec = self._node(top["node"][1]) if "node" in top else None
         timeline: tuple[TimedAction, ...] = ()
         if "timeline" in top:
@@ -206,29 +215,39 @@ class _Reader:
         return Scenario(spec, timeline)
 
     def _node(self, root: yaml.Node) -> NodeSpec:
-        parts = self._mapping(root, "node")
-        nested = {name: self._items(parts.pop(name)[1], name) for name in _NESTED if name in parts}
-        values = self._values(parts, _NODE_KINDS, "a node")
+        parts = self.mapping(root, "node")
+        nested = {name: self.items(parts.pop(name)[1], name) for name in _NESTED if name in parts}
+        storage = self._storage(parts.pop("storage")[1]) if "storage" in parts else ()
+        values = self.values(parts, _NODE_KINDS, "a node")
         chips = tuple(self._chip(item) for item in nested.get("per_chip", []))
         faults = tuple(self._fault(item) for item in nested.get("faults", []))
         failing = tuple(self._failure(item) for item in nested.get("failing", []))
         switch_faults = tuple(self._switch_fault(item) for item in nested.get("switch_faults", []))
+        alarms = tuple(self._alarm(item) for item in nested.get("alarms", []))
         try:
-            return NodeSpec(**values, per_chip=chips, faults=faults, failing=failing, switch_faults=switch_faults)
+            return NodeSpec(
+                **values,
+                per_chip=chips,
+                faults=faults,
+                failing=failing,
+                switch_faults=switch_faults,
+                alarms=alarms,
+                storage=storage,
+            )
         except ValueError as problem:
-            self._complain(root, "node", str(problem))
+            self.complain(root, "node", str(problem))
 
     def _chip(self, root: yaml.Node) -> ChipSpec:
-        parts = self._mapping(root, "per_chip")
+        parts = self.mapping(root, "per_chip")
         processes: list[tuple[int, int]] = []
-        for item in self._items(parts.pop("processes")[1], "processes") if "processes" in parts else []:
-            values = self._values(self._mapping(item, "processes"), _PROCESS_KINDS, "a process", ("pid", "bytes"))
+        for item in self.items(parts.pop("processes")[1], "processes") if "processes" in parts else []:
+            values = self.values(self.mapping(item, "processes"), _PROCESS_KINDS, "a process", ("pid", "bytes"))
             processes.append((values["pid"], values["bytes"]))
-        values = self._values(parts, _CHIP_KINDS, "per_chip", ("chip",), root)
+        values = self.values(parts, _CHIP_KINDS, "per_chip", ("chip",), root)
         return replace(ChipSpec(**values), processes=tuple(processes))
 
     def _fault(self, root: yaml.Node) -> StartFault:
-        values = self._values(self._mapping(root, "faults"), _FAULT_KINDS, "a fault", ("chip", "code"), root)
+        values = self.values(self.mapping(root, "faults"), _FAULT_KINDS, "a fault", ("chip", "code"), root)
         module = Module(
             values.get("node_type", Module().node_type),
             values.get("node_id", 0),
@@ -238,89 +257,41 @@ class _Reader:
         return StartFault(values["chip"], values["code"], values.get("severity", MAJOR), module)
 
     def _switch_fault(self, root: yaml.Node) -> StartSwitchFault:
-        parts = self._mapping(root, "switch_faults")
-        values = self._values(parts, _SWITCH_FAULT_KINDS, "a switch fault", ("chip", "code"), root)
+        parts = self.mapping(root, "switch_faults")
+        values = self.values(parts, _SWITCH_FAULT_KINDS, "a switch fault", ("chip", "code"), root)
         place = Place(values["chip"], values.get("port", WHOLE_CHIP_PORT), values.get("peer"), values.get("peer_id"))
         return StartSwitchFault(values["code"], place, values.get("severity", MINOR), values.get("time_ms"))
 
     def _failure(self, root: yaml.Node) -> StartFailure:
-        values = self._values(self._mapping(root, "failing"), _FAILURE_KINDS, "a failure", ("function", "code"), root)
+        values = self.values(self.mapping(root, "failing"), _FAILURE_KINDS, "a failure", ("function", "code"), root)
         return StartFailure(values["function"], values["code"], values.get("chip"), values.get("times"))
+
+    def _alarm(self, root: yaml.Node) -> StartAlarm:
+        return StartAlarm(**self.values(self.mapping(root, "alarms"), _ALARM_KINDS, "an alarm", ("code",), root))
+
+    def _storage(self, root: yaml.Node) -> tuple[tuple[StorageClient, Instances], ...]:
+        values = self.values(self.mapping(root, "storage"), _STORAGE_KINDS, "storage")
+        return tuple((StorageClient(name), instances) for name, instances in values.items())
 
     def _timeline(self, root: yaml.Node, spec: NodeSpec | None) -> tuple[TimedAction, ...]:
         timeline: list[TimedAction] = []
-        for item in self._items(root, "timeline"):
-            entry = self._mapping(item, "timeline")
+        for item in self.items(root, "timeline"):
+            entry = self.mapping(item, "timeline")
             for required in ("at_s", "do"):
                 if required not in entry:
-                    self._complain(item, required, "every entry of a timeline needs it")
-            at_s = self._value(entry["at_s"][1], "at_s", SECONDS)
+                    self.complain(item, required, "every entry of a timeline needs it")
+            at_s = self.value(entry["at_s"][1], "at_s", SECONDS)
             if timeline and at_s < timeline[-1].at_s:
-                self._complain(entry["at_s"][1], "at_s", "entries must be in order of time")
-            name = self._loader.construct_object(entry["do"][1], deep=True)
-            raw = {key: self._raw(value, key) for key, (_, value) in entry.items() if key not in ("at_s", "do")}
+                self.complain(entry["at_s"][1], "at_s", "entries must be in order of time")
+            name = self.raw(entry["do"][1], "do")
+            raw = {key: self.raw(value, key) for key, (_, value) in entry.items() if key not in ("at_s", "do")}
             try:
                 bound = bind(name, raw, spec.chips if spec else None)
             except ValueProblem as problem:
                 where = entry.get(problem.key, (item, item))[1]
-                self._complain(where, problem.key, problem.sentence)
+                self.complain(where, problem.key, problem.sentence)
             for param in bound.action.params:
                 if param.kind.quoted and param.name in entry:
-                    self._must_be_quoted(entry[param.name][1], param.name)
+                    self.must_be_quoted(entry[param.name][1], param.name)
             timeline.append(TimedAction(at_s, item.start_mark.line + 1, bound))
         return tuple(timeline)
-
-    def _values(
-        self,
-        parts: dict[str, tuple[yaml.Node, yaml.Node]],
-        kinds: dict[str, Kind],
-        what: str,
-        required: tuple[str, ...] = (),
-        root: yaml.Node | None = None,
-    ) -> dict[str, Any]:
-        for key, (key_node, _) in parts.items():
-            if key not in kinds:
-                self._complain(key_node, key, f"{what} has no such key; known: {', '.join(kinds)}")
-        for key in required:
-            if key not in parts:
-                self._complain(root, key, f"{what} needs it")
-        return {key: self._value(value, key, kinds[key]) for key, (_, value) in parts.items()}
-
-    def _value(self, node: yaml.Node, key: str, kind: Kind) -> Any:
-        if kind.quoted:
-            self._must_be_quoted(node, key)
-        try:
-            return kind.check(key, self._raw(node, key))
-        except ValueProblem as problem:
-            self._complain(node, key, problem.sentence)
-
-    def _raw(self, node: yaml.Node, key: str) -> object:
-        try:
-            return self._loader.construct_object(node, deep=True)
-        except (yaml.YAMLError, ValueError) as problem:
-            self._complain(node, key, str(getattr(problem, "problem", problem)))
-
-    def _must_be_quoted(self, node: yaml.Node, key: str) -> None:
-        scalars = node.value if isinstance(node, yaml.SequenceNode) else [node]
-        for scalar in scalars:
-            if isinstance(scalar, yaml.ScalarNode) and scalar.style not in ("'", '"'):
-                self._complain(scalar, key, f'write it in quotes, "{scalar.value}": YAML may read it as a number')
-
-    def _mapping(self, node: yaml.Node, what: str) -> dict[str, tuple[yaml.Node, yaml.Node]]:
-        if not isinstance(node, yaml.MappingNode):
-            self._complain(node, what, "must be a mapping of keys to values")
-        parts: dict[str, tuple[yaml.Node, yaml.Node]] = {}
-        for key_node, value_node in node.value:
-            if key_node.value in parts:
-                self._complain(key_node, str(key_node.value), "is there twice")
-            parts[str(key_node.value)] = (key_node, value_node)
-        return parts
-
-    def _items(self, node: yaml.Node, what: str) -> list[yaml.Node]:
-        if not isinstance(node, yaml.SequenceNode):
-            self._complain(node, what, "must be a list")
-        return list(node.value)
-
-    def _complain(self, node: yaml.Node | None, key: str, sentence: str) -> NoReturn:
-        line = node.start_mark.line + 1 if node is not None else 1
-        raise ScenarioError(f"{self._file}:{line}: {key}: {sentence}")

@@ -6,6 +6,7 @@ buffer. Its event thread says `subscribe <pid> <where> <filter>`, gets `rc <code
 lines with one `ready` between those of before and the others, and answers `ack <token> <mono ns> <wall ns>`.
 The switch library's thread says `switches <pid>`, gets `rc <code>`, then says `tick` now and then and gets the events
 that wait, likewise, and `end`; it answers `ack`, or `skip <token>` for an event that no handler wants.
+A program that asks the BMC says `ipmi <pid>` (`nodeagent.mock.ipmi_lines`).
 A line that begins with `{` is a control command (`nodeagent.mock.control`).
 """
 
@@ -23,7 +24,9 @@ from nodeagent.mock.call import Answer, Call, CallerDies, refuse, u32
 from nodeagent.mock.calllog import LoggedCall
 from nodeagent.mock.control import Control
 from nodeagent.mock.events import EventFilter, MockEvent
+from nodeagent.mock.folder import NodeFolder
 from nodeagent.mock.functions import INVALID_PARAMETER, OCCUPIED, TIME_OUT, TOO_MANY_PROCESSES
+from nodeagent.mock.ipmi_lines import answer_ipmi
 from nodeagent.mock.runtime import Runtime
 from nodeagent.mock.subscribers import Subscriber
 from nodeagent.mock.switch_event import EveryEvent
@@ -42,6 +45,15 @@ class Server:
         self.path = str(path)
         self.control = Control(runtime)
         self._listener = _bind(self.path)
+        try:
+            self._folder = NodeFolder(self.path)
+        except MockError:
+            self._listener.close()
+            os.unlink(self.path)
+            raise
+        self._show_files()
+        runtime.node.board.add_listener(self._show_files)
+        runtime.node.storage.add_listener(self._show_files)
         self._connections: set[socket.socket] = set()
         self._guard = threading.Lock()
         self._stopped = False
@@ -71,8 +83,16 @@ class Server:
         self._listener.close()
         Path(self.path).unlink(missing_ok=True)
         self.runtime.stop()
+        self._folder.remove()
         for connection in connections:
             _shut(connection)
+
+    def _show_files(self) -> None:
+        """Called by the node with every change, under the lock."""
+        try:
+            self._folder.show(self.runtime.node)
+        except OSError as problem:
+            self.runtime.problems.append(f"{problem.filename}: cannot be written: {problem.strerror}")
 
     def _attend(self, connection: socket.socket) -> None:
         try:
@@ -105,6 +125,9 @@ class _Conversation:
                 return
             elif line.startswith(b"switches "):
                 self._switch_ring(int(line.split()[1]))
+                return
+            elif line.startswith(b"ipmi "):
+                answer_ipmi(self._runtime, int(line.split()[1]), self._lines, self._socket.sendall)
                 return
             else:
                 raise ValueError(f"not a line of the protocol: {line[:40]!r}")

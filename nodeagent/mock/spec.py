@@ -2,9 +2,13 @@
 
 from dataclasses import dataclass, field
 
+from nodeagent.core.storage import StorageClient
+from nodeagent.mock.bmc import MAX_ALARMS, MAX_PAGE
+from nodeagent.mock.board import StartAlarm
 from nodeagent.mock.events import MAJOR, Module
 from nodeagent.mock.functions import BY_NAME, canonical, group_supported
 from nodeagent.mock.products import PRODUCTS, Product
+from nodeagent.mock.storage import Instances
 from nodeagent.mock.switches import StartSwitchFault
 
 MAX_CHIPS = 256
@@ -79,6 +83,9 @@ class NodeSpec:
     super_pod_id, server_id, super_pod_size, super_pod_type, chassis_id: super-pod info (10.1).
     switch_faults: faults of the L1 switches from the start. switch_subscribe_failures: how many subscribe attempts of
     the switch library answer -8014 first.
+    bmc: whether there is a way to a BMC. alarms: those it lists from the start. alarm_page: most alarms in one answer,
+    1..16. serial_number, manufacturer: of the board; without a serial number pretended nodes cannot be mistaken for one
+    another by it. storage: clients of distributed storage and what is wrong with each of their instances.
     """
 
     profile: str = "a2"
@@ -117,6 +124,12 @@ class NodeSpec:
     failing: tuple[StartFailure, ...] = ()
     switch_faults: tuple[StartSwitchFault, ...] = ()
     switch_subscribe_failures: int = 0
+    bmc: bool = True
+    alarms: tuple[StartAlarm, ...] = ()
+    alarm_page: int = MAX_PAGE
+    serial_number: str = ""
+    manufacturer: str = "Huawei"
+    storage: tuple[tuple[StorageClient, Instances], ...] = ()
 
     def __post_init__(self) -> None:
         """Fill in the product's defaults; ValueError with one sentence when values do not fit each other."""
@@ -176,6 +189,8 @@ class NodeSpec:
             canonical(failure.function)
         if (self.switch_faults or self.switch_subscribe_failures) and self.profile != "a3":
             raise ValueError("only profile a3 has switches")
+        if len(self.alarms) > MAX_ALARMS:
+            raise ValueError(f"the board has {len(self.alarms)} alarms, the limit is {MAX_ALARMS}")
         phy_ids = [spec.phy_id for spec in self.per_chip if spec.phy_id is not None]
         phy_ids += [chip for chip in range(self.chips) if self.chip_spec(chip).phy_id is None]
         if len(set(phy_ids)) != len(phy_ids):

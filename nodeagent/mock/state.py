@@ -7,7 +7,7 @@ if TYPE_CHECKING:
 
 
 def describe(node: "MockNode") -> dict[str, object]:
-    """Product, chips with all that can be seen of them, rules in force, storms under way.
+    """Product, chips with all that can be seen of them, board, storage clients, rules in force, storms under way.
 
     Codes are hexadecimal texts of eight digits. Reading the state uses up no rule.
     """
@@ -38,6 +38,8 @@ def describe(node: "MockNode") -> dict[str, object]:
         "title": node.spec.product.title,
         "chips": chips,
         "switch_faults": [event.report() for event in node.switches.active],
+        "board": node.board.report(),
+        "storage": {client.value: file and file.report() for client, file in node.storage.files.items()},
         "rules": node.rules.describe(),
         "storms": [{"total": storm.total, "sent": storm.sent} for storm in node.storms],
         "events": node.event_count,

@@ -37,15 +37,17 @@ class BadConfigurationError(BadTableError):
 class ClusterDocuments:
     """What a ConfigMap or a folder holds for us.
 
-    where: its name, for places. texts: the text of each of DOCUMENT_KEYS that is present; an absent key leaves what
+    where: its name, for places. texts: the text of each document that is present, by its key; an absent key leaves what
     lies below in force, a present one with an empty text is bad content. problems: what is wrong with the container
-    itself; a serious one refuses the layer.
+    itself; a serious one refuses the layer. alone: nobody else reads the documents, so that what is of no use to us is
+    of no use at all.
     """
 
     where: str
     texts: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[Finding, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
+    alone: bool = False
 
     def label(self, key: str) -> str:
         """The name of one document in places: that of `labels`, else `where/key`."""

@@ -25,9 +25,11 @@ from nodeagent.policy.table_draft import nearest, read_code
 from nodeagent.policy.table_records import Finding, Place
 from nodeagent.policy.table_yaml import BrokenText, Items, Node, Pairs, Piece, Scalar, shown, walk
 
-REPLACEABLE = ("levels", "rules", "switch_levels")
-"""What `replace` may name: the levels, the frequency and duration rules, or the levels of switch faults, of all lower
-layers."""
+NODE_LEVELS = "node_levels"
+"""The word of `replace` for the levels of node faults; nodeagent.policy.node_document acts on it."""
+REPLACEABLE = ("levels", "rules", "switch_levels", NODE_LEVELS)
+"""What `replace` may name: the levels, the frequency and duration rules, the levels of switch faults, or those of node
+faults, of all lower layers."""
 
 _Rule = TypeVar("_Rule", FrequencyRule, DurationRule, AssociationRule, PortRule)
 

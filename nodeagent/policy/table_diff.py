@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from nodeagent.core.levels import Level, Plane, Severity
+from nodeagent.policy.node_table import NodeTable
 from nodeagent.policy.rules import (
     NEVER_S,
     AssociationRule,
@@ -34,7 +35,7 @@ class LevelChange:
 @dataclass(frozen=True, slots=True)
 class TextChange:
     """Something else that differs. what: a rule of a section, the rule for unlisted codes, suppressions, the level of a
-    switch fault. code: its text, or what it is about. before, after: in words, None = there is none."""
+    switch fault or a node fault. code: its text, or what it is about. before, after: in words, None = there is none."""
 
     what: str
     code: str
@@ -87,6 +88,17 @@ class Effect:
 def differences(old: Configuration, new: Configuration) -> Differences:
     """Codes that change level, in their order; rules, rulings for unlisted codes and suppressions that differ."""
     return Differences(tuple(_level_changes(old, new)), tuple(_other_changes(old, new)))
+
+
+def node_differences(old: NodeTable, new: NodeTable) -> tuple[TextChange, ...]:
+    """Codes of node faults that change level, in their order."""
+    before, after = old.levels(), new.levels()
+    words = [{text: level.text for text, level in levels.items()} for levels in (before, after)]
+    return tuple(
+        TextChange("node fault", text, words[0].get(text), words[1].get(text))
+        for text in sorted(before.keys() | after.keys())
+        if before.get(text) is not after.get(text)
+    )
 
 
 def effects(active: Iterable[ActiveCode], old: Configuration, new: Configuration) -> tuple[Effect, ...]:

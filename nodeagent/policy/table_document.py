@@ -34,7 +34,11 @@ REMOVE_KEY, REPLACE_KEY, GRACE_KEY = "remove", "replace", "grace_tolerance"
 """Further keys that belong to the reader of rules."""
 SWITCH_SECTION = "switch"
 """Key of the faults of LingQu switches; nodeagent.policy.switch_document reads it."""
-_KEYS_OF_OTHERS = (*RULE_SECTIONS, REMOVE_KEY, REPLACE_KEY, GRACE_KEY, SWITCH_SECTION)
+NODE_SECTION = "node"
+"""Key of node faults; nodeagent.policy.node_document reads it, and what is wrong in it concerns nothing else."""
+_KEYS_OF_OTHERS = (*RULE_SECTIONS, REMOVE_KEY, REPLACE_KEY, GRACE_KEY, SWITCH_SECTION, NODE_SECTION)
+TOP_KEYS = (*_HEADER_KEYS, *_BODY_KEYS, *_KEYS_OF_OTHERS)
+"""All keys that may stand at the top of a document."""
 
 
 @dataclass(slots=True)
@@ -83,9 +87,9 @@ class Document:
                         started = True
                     yield from self._body(header, piece)
                 elif key.text not in _KEYS_OF_OTHERS:
-                    hint = nearest(key.text, _HEADER_KEYS + _BODY_KEYS + _KEYS_OF_OTHERS)
+                    hint = nearest(key.text, TOP_KEYS)
                     self._complain(key.line, f"unknown key {shown(key.text)}{hint}")
-                for repeated in repeated_keys(piece.node):
+                for repeated in repeated_keys(piece.node) if key.text != NODE_SECTION else ():
                     self._complain(repeated.line, f"key {shown(repeated.text)} stands twice")
                 self._code = ""
         except BrokenText as broken:

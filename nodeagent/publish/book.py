@@ -1,8 +1,9 @@
 """Desired against acknowledged: when an object is written, and what its `UpdateTime` is.
 
 Pure book-keeping of one object; time and chance come in as arguments. Publishing writes state, not messages: there
-is one slot, the latest content wins, and it is tried until a target took exactly that content. Intervals are those
-of device-info 7: at most one write per second, a refresh every 5 minutes.
+is one slot, the latest content wins, and it is tried until a target took exactly that content. That there is to be no
+object is a content like any other. The default intervals are those of device-info 7: at most one write per second, a
+refresh every 5 minutes.
 """
 
 from collections.abc import Callable
@@ -77,6 +78,16 @@ class Book:
         return self._in_flight is not None
 
     @property
+    def owed(self) -> int:
+        """Attempts that must still be taken until consumers have taken over from a bad object."""
+        return self._owed
+
+    @property
+    def refresh_at_ms(self) -> int:
+        """When acknowledged content is due again, on the monotonic clock."""
+        return self._refresh_at_ms
+
+    @property
     def update_time_s(self) -> int:
         """`UpdateTime` of the last attempt, in Unix seconds."""
         return self._update_time_s
@@ -88,8 +99,12 @@ class Book:
         """
         self._update_time_s = max(self._update_time_s, update_time_s)
         if not acceptable:
-            self._acknowledged = None
-            self._owed = 2
+            self.owe(2)
+
+    def owe(self, attempts: int) -> None:
+        """Acknowledge only after so many attempts were taken: consumers drop the first one after a bad object."""
+        self._acknowledged = None
+        self._owed = max(self._owed, attempts)
 
     def desire(self, generation: int, fingerprint: str) -> int | None:
         """Replace the desired content. Returns the generation when that content is acknowledged already."""
@@ -124,21 +139,24 @@ class Book:
         self._update_time_s = self.next_update_time_s(now)
         return self._update_time_s
 
-    def taken(self, now: Instant) -> int | None:
+    def taken(self, now: Instant, refresh_ms: int | None = None, *, wrote: bool = True) -> int | None:
         """The target took the content of the attempt. Returns the generation that is acknowledged by it.
 
-        None when consumers will only take over with a further write, which is then due.
+        refresh_ms: when this content is due again, None = as the parameters say. wrote: false when the target was found
+        to have it already; a write after that need not keep the least distance. None is returned when consumers will
+        only take over with a further write, which is then due.
         """
+        refresh_ms = self._parameters.refresh_ms if refresh_ms is None else refresh_ms
         content = self._end_attempt()
         # After an outage the whole fleet writes within seconds. One refresh at a moment of its own spreads it again.
         early = self._draw() / 2 if self._backoff.failures else 0.0
         self._backoff.succeeded()
-        self._refresh_at_ms = now.mono_ms + int(self._parameters.refresh_ms * (1 - early))
+        self._refresh_at_ms = now.mono_ms + int(refresh_ms * (1 - early))
         self._owed = max(0, self._owed - 1)
         if self._owed:
             self._not_before_ms = now.mono_ms + max(self._parameters.min_distance_ms, _TWICE_DISTANCE_MS)
             return None
-        self._not_before_ms = now.mono_ms + self._parameters.min_distance_ms
+        self._not_before_ms = now.mono_ms + self._parameters.min_distance_ms if wrote else None
         self._acknowledged = content.fingerprint
         if self._desired is not None and self._desired.fingerprint == content.fingerprint:
             return self._desired.generation

@@ -1,26 +1,39 @@
 """Removes from a cluster what the daemons left there, with the rights of the administrator who asks for it.
 
-This is a tool and no daemon: it lists. Only metadata is read, in pages. Nothing is removed that changed since it was
+This is a tool and no daemon: it lists. Only metadata is read, in pages; of a public fault object also its text, because
+ClusterD must hear of a recovery before the object goes. Nothing is removed that changed since it was
 looked at: ConfigMaps go with a precondition on their version, marks of a node by a patch of that version.
 """
 
+import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from nodeagent.cluster.calls import CONFLICT, MERGE_PATCH, NOT_FOUND, STRATEGIC_PATCH, Call, NoAnswerError, RefusalError
+from nodeagent.cluster.calls import (
+    CONFLICT,
+    MERGE_PATCH,
+    NOT_FOUND,
+    STRATEGIC_PATCH,
+    Call,
+    NoAnswerError,
+    RefusalError,
+    version_of,
+)
 from nodeagent.cluster.client import ApiClient
 from nodeagent.publish.leftovers import (
+    KINDS,
+    NAMESPACES,
     Leftover,
     What,
     conditions_patch,
     config_map_leftover,
-    is_device_info,
+    kind_of,
     marks_patch,
     node_leftovers,
     nodes_of,
 )
-from nodeagent.render.device_info import NAMESPACE, object_name
+from nodeagent.publish.public_fault_leftover import recovery_of
 
 PAGE = 500
 PODS = "app.kubernetes.io/name=nodeagent"
@@ -49,14 +62,14 @@ class Cleaner:
     def of_node(self, name: str) -> list[Leftover]:
         """What is left of one node. Raises RefusalError, NoAnswerError."""
         pods = self._pods({"fieldSelector": f"spec.nodeName={name}"})
-        maps = [self._get("configmaps", object_name(name, shadow), NAMESPACE) for shadow in (False, True)]
+        maps = [self._get("configmaps", each, kind.namespace) for kind in KINDS for each in kind.names(name)]
         node = self._get("nodes", name)
         return self._judged([each for each in maps if each is not None], [] if node is None else [node], pods)
 
     def of_all(self) -> list[Leftover]:
         """What is left of all nodes, those included that the cluster has no more. Raises as `of_node`."""
         pods = self._pods({})
-        maps = [each for each in self._list("configmaps", NAMESPACE) if is_device_info(each)]
+        maps = [each for namespace in NAMESPACES for each in self._list("configmaps", namespace)]
         return self._judged(maps, list(self._list("nodes")), pods)
 
     def remove(self, leftovers: Iterable[Leftover]) -> list[Removal]:
@@ -78,22 +91,29 @@ class Cleaner:
     def _judged(self, maps: list[dict[str, Any]], nodes: list[dict[str, Any]], pods: dict[str, str]) -> list[Leftover]:
         found = []
         for metadata in maps:
-            pod = next((pods[name] for name in sorted(nodes_of(metadata)) if name in pods), "")
-            found.append(_unless_running(config_map_leftover(metadata, self._now_ms), pod))
+            kind = kind_of(metadata)
+            if kind is not None:
+                pod = next((pods[name] for name in sorted(nodes_of(metadata)) if name in pods), "")
+                found.append(_unless_running(config_map_leftover(metadata, kind, self._now_ms), pod))
         for metadata in nodes:
             pod = pods.get(str(metadata.get("name")), "")
             found += [_unless_running(each, pod) for each in node_leftovers(metadata)]
         return found
 
     def _delete(self, leftover: Leftover) -> str:
+        """Remove one ConfigMap; what is wrong, empty = it is gone."""
         namespace, _, name = leftover.place.partition("/")
-        options = {
-            "apiVersion": "v1",
-            "kind": "DeleteOptions",
-            "preconditions": {"uid": leftover.uid, "resourceVersion": leftover.version},
-        }
+        kind = kind_of({"namespace": namespace, "name": name})
+        label, version = "configmaps" if kind is None else kind.label, leftover.version
         try:
-            self._client.send(Call("delete", "configmaps", "device_info", namespace, name), options)
+            if label == "public_fault":
+                version = self._recover(namespace, name, version)
+            options = {
+                "apiVersion": "v1",
+                "kind": "DeleteOptions",
+                "preconditions": {"uid": leftover.uid, "resourceVersion": version},
+            }
+            self._client.send(Call("delete", "configmaps", label, namespace, name), options)
         except RefusalError as refusal:
             if refusal.status == NOT_FOUND:
                 return ""
@@ -103,6 +123,16 @@ class Cleaner:
         except NoAnswerError as error:
             return _words(error)
         return ""
+
+    def _recover(self, namespace: str, name: str, version: str) -> str:
+        """Tell ClusterD that the faults of a public fault object have recovered; the version that is there then."""
+        call = Call("get", "configmaps", "public_fault", namespace, name)
+        obj = self._client.send(call)
+        recovery = recovery_of(obj, str(uuid.uuid4()), self._now_ms)
+        if recovery is None or version_of(obj) != version:
+            return version
+        call = Call("update", "configmaps", "public_fault", namespace, name, query=_MANAGER)
+        return version_of(self._client.send(call, recovery))
 
     def _unmark(self, name: str, marks: list[Leftover]) -> str:
         """Remove all marks of one node; what is wrong, empty = they are gone."""

@@ -78,6 +78,18 @@ class DirectoryTarget:
             hint = _HINTS.get(error.errno or 0, "")
             raise PublishError(f"{path} cannot be written: {error.strerror or error}", hint) from error
 
+    def delete(self, namespace: str, name: str) -> None:
+        """Remove the file. Raises PublishError with a hint when the file system refuses."""
+        path = self._path(namespace, name)
+        if (found := self.edited(namespace, name)) is not None:
+            raise ObjectChanged(f"{path} was changed by somebody else", found)
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            hint = _HINTS.get(error.errno or 0, "")
+            raise PublishError(f"{path} cannot be removed: {error.strerror or error}", hint) from error
+        self._known[path] = None
+
     def edited(self, namespace: str, name: str) -> dict[str, object] | None:
         """The object when its file is not the one that we read or wrote last; a removed file is no edit."""
         path = self._path(namespace, name)

@@ -1,4 +1,5 @@
-"""Publish ConfigMaps to the API server: one slot an object, replaced with the version of the server's last answer.
+"""Publish ConfigMaps to the API server: one slot an object, replaced or deleted by the version of the server's last
+answer.
 
 A change that somebody else made is noticed, by the watch within a moment and by the version at the latest, instead
 of overwritten blindly (device-info 8). In steady state a write is one PUT and nothing is read before it.
@@ -72,7 +73,9 @@ class KubernetesTarget:
                 self._forget(slot)
                 return None
             kind = ForbiddenError if refusal.status == FORBIDDEN else ReadBackError
-            raise kind(refusal.sentence, refusal.hint) from refusal
+            problem = kind(refusal.sentence, refusal.hint)
+            problem.retry_after_s = refusal.retry_after_s
+            raise problem from refusal
         except NoAnswerError as error:
             raise ReadBackError(error.sentence, error.hint) from error
         self._learn(slot, found)
@@ -99,9 +102,35 @@ class KubernetesTarget:
                 found = self.read(*key)
         except RefusalError as refusal:
             raise LaterError(refusal.sentence, refusal.hint, refusal.retry_after_s) from refusal
-        except (NoAnswerError, ReadBackError) as error:
+        except ReadBackError as error:
+            raise LaterError(error.sentence, error.hint, error.retry_after_s) from error
+        except NoAnswerError as error:
             raise PublishError(error.sentence, error.hint) from error
         raise ObjectChanged(f"{key[0]}/{key[1]} was changed by somebody else", found or {})
+
+    def delete(self, namespace: str, name: str) -> None:
+        """Delete exactly the version that we know; an object that is surely not there costs no request.
+
+        Raises as `write` does. One that is new or was changed is read and told by ObjectChanged, unless it is our own
+        write whose answer got lost.
+        """
+        key = (namespace, name)
+        slot = self._slot(key)
+        try:
+            if not slot.read or (slot.lost is not None and not slot.versions):
+                self.read(*key)  # a creation whose answer got lost may have arrived
+            if self._removed(key, slot):
+                return
+            found = self.read(*key)
+            if found is None or (found.get("data") == slot.lost and self._removed(key, slot)):
+                return
+        except RefusalError as refusal:
+            raise LaterError(refusal.sentence, refusal.hint, refusal.retry_after_s) from refusal
+        except ReadBackError as error:
+            raise LaterError(error.sentence, error.hint, error.retry_after_s) from error
+        except NoAnswerError as error:
+            raise PublishError(error.sentence, error.hint) from error
+        raise ObjectChanged(f"{namespace}/{name} was changed by somebody else", found)
 
     def heard(self, namespace: str, name: str, obj: dict[str, Any] | None) -> None:
         """What the watch says: the object as it is, None = there is none. From the thread of the watch."""
@@ -182,6 +211,26 @@ class KubernetesTarget:
                 raise
             return False
 
+    def _removed(self, key: Key, slot: _Slot) -> bool:
+        """One deletion; false when somebody else was quicker and the object must be read."""
+        if not slot.versions:
+            return True
+        options = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "preconditions": {"resourceVersion": slot.versions[-1]},
+        }
+        try:
+            self._client.send(self._call("delete", *key), options)
+        except RefusalError as refusal:
+            if refusal.status not in (CONFLICT, NOT_FOUND):
+                raise
+            if refusal.status == CONFLICT:
+                return False
+        self._forget(slot)
+        slot.lost = None
+        return True
+
     def _put(self, call: Call, slot: _Slot, obj: dict[str, object]) -> None:
         """Send the object. Raises PublishError when the server says that it keeps something else."""
         try:
@@ -218,7 +267,7 @@ class KubernetesTarget:
             slot.versions.clear()
 
     def _call(self, verb: str, namespace: str, name: str = "") -> Call:
-        query = {} if verb == "get" else {"fieldManager": USER_AGENT}
+        query = {} if verb in ("get", "delete") else {"fieldManager": USER_AGENT}
         return Call(verb, "configmaps", self._label, namespace, name, query=query)
 
 

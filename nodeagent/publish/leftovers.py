@@ -10,14 +10,18 @@ from datetime import datetime, timezone
 from enum import Enum
 from typing import Any
 
+from nodeagent.core.storage import StorageClient
 from nodeagent.publish.conditions import ConditionType
 from nodeagent.publish.managed_fields import Manager, is_recorded, names_below, owners
 from nodeagent.publish.other_writer import OURS
-from nodeagent.render.device_info import DEVICE_KEY, NAME_PREFIX, NAMESPACE, SHADOW_SUFFIX
+from nodeagent.publish.public_fault_leftover import PUBLIC_FAULT_KEY, PUBLIC_FAULT_PREFIX
+from nodeagent.render import device_info, node_info
+from nodeagent.render.device_info import DEVICE_KEY, SHADOW_SUFFIX
+from nodeagent.render.node_info import INFO_KEY
 from nodeagent.render.node_object import ANNOTATIONS, LABELS
 
 RECENT_MS = 330 * 1000
-"""A daemon that runs has written its object within its refresh period of 300 s."""
+"""A daemon that runs has written its device-info object within its refresh period of 300 s."""
 _MARKS = ("f:metadata",)
 _CONDITIONS = ("f:status", "f:conditions")
 
@@ -30,6 +34,33 @@ class What(Enum):
     ANNOTATION = "annotation"
     CONDITION = "condition"
     FILE = "file"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """ConfigMaps of one sort. label: in metrics of requests. prefix: what the name of the node follows. key: the data
+    key by which is told who wrote the object."""
+
+    label: str
+    namespace: str
+    prefix: str
+    key: str
+
+    def names(self, node_name: str) -> tuple[str, str]:
+        """Name of the object of a node, and of its shadow."""
+        return self.prefix + node_name, self.prefix + node_name + SHADOW_SUFFIX
+
+
+KINDS = (
+    Kind("device_info", device_info.NAMESPACE, device_info.NAME_PREFIX, DEVICE_KEY),
+    Kind("node_info", node_info.NAMESPACE, node_info.NAME_PREFIX, INFO_KEY),
+    *(
+        Kind("public_fault", node_info.NAMESPACE, f"{PUBLIC_FAULT_PREFIX}{client.value}-", PUBLIC_FAULT_KEY)
+        for client in StorageClient
+    ),
+)
+NAMESPACES = tuple(dict.fromkeys(kind.namespace for kind in KINDS))
+"""Where ConfigMaps of ours may lie."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,29 +81,33 @@ class Leftover:
     version: str = ""
 
 
-def is_device_info(metadata: Mapping[str, Any]) -> bool:
-    """By its name this is the device-info object of a node, or a shadow."""
-    return str(metadata.get("name", "")).startswith(NAME_PREFIX)
+def kind_of(metadata: Mapping[str, Any]) -> Kind | None:
+    """By its namespace and name this is an object of ours, or a shadow; None = it is none."""
+    namespace, name = metadata.get("namespace"), str(metadata.get("name", ""))
+    return next((kind for kind in KINDS if kind.namespace == namespace and name.startswith(kind.prefix)), None)
 
 
 def nodes_of(metadata: Mapping[str, Any]) -> set[str]:
-    """Names of the nodes that a device-info object may belong to: a node may be called `<other>-shadow`."""
-    name = str(metadata.get("name", "")).removeprefix(NAME_PREFIX)
+    """Names of the nodes that an object of ours may belong to: a node may be called `<other>-shadow`."""
+    kind = kind_of(metadata)
+    name = str(metadata.get("name", "")).removeprefix("" if kind is None else kind.prefix)
     return {name, name.removesuffix(SHADOW_SUFFIX)}
 
 
-def config_map_leftover(metadata: Mapping[str, Any], now_ms: int) -> Leftover:
-    """Judge a device-info ConfigMap by its metadata. now_ms: Unix milliseconds."""
-    place = f"{metadata.get('namespace', NAMESPACE)}/{metadata.get('name', '')}"
-    writers = owners(metadata, "f:data", f"f:{DEVICE_KEY}")
+def config_map_leftover(metadata: Mapping[str, Any], kind: Kind, now_ms: int) -> Leftover:
+    """Judge a ConfigMap of a kind by its metadata. now_ms: Unix milliseconds."""
+    place = f"{metadata.get('namespace', kind.namespace)}/{metadata.get('name', '')}"
+    writers = owners(metadata, "f:data", f"f:{kind.key}")
     others = [writer for writer in writers if writer.name != OURS]
     kept = note = ""
     if not writers:
-        kept = f"the API server has no record of who wrote {DEVICE_KEY}"
+        kept = f"the API server has no record of who wrote {kind.key}"
     elif others:
-        kept = f"{DEVICE_KEY} is written by {_said(others[0])}, last at {_time(others[0].at_ms)}"
+        kept = f"{kind.key} is written by {_said(others[0])}, last at {_time(others[0].at_ms)}"
     elif 0 <= now_ms - writers[0].at_ms <= RECENT_MS:
         note = f"written {(now_ms - writers[0].at_ms) // 1000} s ago: a daemon that still runs writes it again"
+    elif kind.key == PUBLIC_FAULT_KEY:
+        note = "a fault that stands in it is told as recovered first"
     return Leftover(What.CONFIG_MAP, place, kept=kept, note=note, uid=_uid(metadata), version=_version(metadata))
 
 

@@ -16,7 +16,7 @@ from nodeagent.cluster.client import USER_AGENT, ApiClient
 from nodeagent.core.clock import monotonic_s
 from nodeagent.core.node_facts import NodeFacts
 from nodeagent.core.telemetry import Event, EventReason, EventSink, Metrics
-from nodeagent.render.node_object import node_marks, patch_of
+from nodeagent.render.node_object import NodeMarks, node_marks, patch_of, with_serial_number
 
 log = logging.getLogger("nodeagent.node_object")
 
@@ -45,6 +45,7 @@ class NodeWriter:
         self._backoff = Backoff(draw)
         self._lock = threading.Lock()
         self._slot: NodeFacts | None = None
+        self._serial_number = ""
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._live: tuple[Mapping[str, str], Mapping[str, str]] | None = None
@@ -58,12 +59,18 @@ class NodeWriter:
             self._slot = facts
         self._wake.set()
 
+    def submit_serial_number(self, serial_number: str) -> None:
+        """What the BMC says of the product; empty = it does not say. From any thread, never blocks."""
+        with self._lock:
+            self._serial_number = serial_number or self._serial_number
+        self._wake.set()
+
     def run(self) -> None:
         """Work until `stop`."""
         while not self._stopping.is_set():
             with self._lock:
-                facts = self._slot
-            wait_s = None if facts is None else self._keep(facts)
+                facts, serial_number = self._slot, self._serial_number
+            wait_s = self._keep(facts, serial_number) if facts is not None or serial_number else None
             self._wake.wait(wait_s)
             self._wake.clear()
 
@@ -72,13 +79,13 @@ class NodeWriter:
         self._stopping.set()
         self._wake.set()
 
-    def _keep(self, facts: NodeFacts) -> float:
+    def _keep(self, facts: NodeFacts | None, serial_number: str) -> float:
         """Compare and patch; the seconds until that is due again."""
         try:
             if self._live is None or monotonic_s() >= self._look_s:
                 self._learn(self._client.send(self._call("get")))
                 self._look_s = monotonic_s() + CHECK_S * (1 + self._draw() / 10)
-            self._patch(facts)
+            self._patch(facts, serial_number)
         except RefusalError as refusal:
             hint = "is NODE_NAME the name of a node?" if refusal.status == NOT_FOUND else refusal.hint
             return self._failed(refusal.sentence, hint, refusal.status, refusal.retry_after_s)
@@ -87,10 +94,11 @@ class NodeWriter:
         self._succeeded()
         return max(0.0, self._look_s - monotonic_s())
 
-    def _patch(self, facts: NodeFacts) -> None:
+    def _patch(self, facts: NodeFacts | None, serial_number: str) -> None:
         assert self._live is not None
         labels, annotations = self._live
-        marks = node_marks(facts, annotations)
+        known: NodeMarks | None = None if facts is None else node_marks(facts, annotations)
+        marks = with_serial_number(known, serial_number)
         if marks.left_out and marks.left_out != self._left_out:
             log.warning("labels are left out, the API server would refuse their values names=%s", marks.left_out)
         self._left_out = marks.left_out

@@ -5,7 +5,7 @@ import logging
 from nodeagent.core.errors import ContractError
 from nodeagent.core.instant import Instant
 from nodeagent.core.telemetry import Event, EventReason, EventSink, Metrics
-from nodeagent.publish.other_writer import OtherWriter
+from nodeagent.publish.other_writer import RECENT_MS, OtherWriter
 
 _LOG = logging.getLogger("nodeagent.publish")
 
@@ -25,18 +25,22 @@ class Reports:
         """A write was taken. left_out: codes cut from the object. failures: attempts that failed before."""
         self._refusal = ""
         self._metrics.count("publish_writes_total", object=self._object, result="ok")
-        self._metrics.set("publish_last_success_timestamp_seconds", at.wall_ms / 1000, object=self._object)
         self._metrics.set("publish_left_out_codes", left_out, object=self._object)
-        if failures:
-            _LOG.info("event=publish_recovered where=%r failures=%d", where, failures)
-            self._events.emit(
-                Event(EventReason.PUBLISH_RECOVERED, f"{where} took the object after {failures} failed attempts")
-            )
+        self.confirmed(at, failures, where)
         if left_out and not self._left_out:
             message = f"the object would be too large: {left_out} mildest and oldest codes are left out of it"
             _LOG.warning("event=object_cut left_out=%d", left_out)
             self._events.emit(Event(EventReason.OBJECT_CUT, message, warning=True))
         self._left_out = left_out
+
+    def confirmed(self, at: Instant, failures: int, where: str) -> None:
+        """The target has what we want, by a write or without one."""
+        self._metrics.set("publish_last_success_timestamp_seconds", at.wall_ms / 1000, object=self._object)
+        if failures:
+            _LOG.info("event=publish_recovered where=%r failures=%d", where, failures)
+            self._events.emit(
+                Event(EventReason.PUBLISH_RECOVERED, f"{where} took the object after {failures} failed attempts")
+            )
 
     def latency(self, latency_s: float) -> None:
         """From a new view to the write that brought it."""
@@ -64,7 +68,7 @@ class Reports:
         _LOG.error("event=publisher_error problem=%r", f"{type(error).__name__}: {error}", exc_info=error)
 
     def unacceptable(self, where: str, problem: str) -> None:
-        """The object that was there before our first write is one that ClusterD would refuse."""
+        """The object that is there is not ours as we wrote it, but one that ClusterD would refuse."""
         _LOG.warning("event=unacceptable_object_found where=%r problem=%r", where, problem)
 
     def changed_by_others(self, where: str, manual: object, foreign: list[str]) -> None:
@@ -82,12 +86,13 @@ class Reports:
             self._events.emit(Event(EventReason.FOREIGN_PARTS, message, warning=True))
         self._replaced = text
 
-    def other_writer(self, writer: OtherWriter | None, new: bool, holding: bool) -> None:
-        """Another program writes the object, or no more. holding: we wait because of it."""
+    def other_writer(self, writer: OtherWriter | None, new: bool, holding: bool, quiet_ms: int = RECENT_MS) -> None:
+        """Another program writes the object, or no more. holding: we wait because of it, until it was quiet so long."""
         self._metrics.set("publish_other_writer", 0 if writer is None else 1, object=self._object)
         if writer is None or not new:
             return
-        what = "nothing is written until it has been quiet for 15 minutes" if holding else "both overwrite each other"
+        until = f"nothing is written until it has been quiet for {quiet_ms // 60_000} minutes"
+        what = until if holding else "both overwrite each other"
         hint = "run one of them: remove the other, set publish.mode=shadow, or publish.other_writer=overwrite"
         _LOG.error("event=other_writer name=%r at_ms=%d holding=%s hint=%r", writer.name, writer.at_ms, holding, hint)
         message = f"{writer.name} writes this object too, {what}; {hint}"

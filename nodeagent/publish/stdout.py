@@ -18,11 +18,11 @@ class StdoutTarget:
 
     def write(self, obj: dict[str, object]) -> None:
         """Print the object. Raises PublishError when the stream does not take it."""
-        try:
-            self._stream.write(f"---\n{to_yaml(obj)}")
-            self._stream.flush()
-        except (OSError, ValueError) as error:  # ValueError: the stream was closed
-            raise PublishError(f"standard output does not take the object: {error}") from error
+        self._print(to_yaml(obj))
+
+    def delete(self, namespace: str, name: str) -> None:
+        """Print an empty document with a comment. Raises PublishError as `write` does."""
+        self._print(f"# {namespace}/{name} is deleted\n")
 
     def edited(self, namespace: str, name: str) -> dict[str, object] | None:
         """A stream is not edited."""
@@ -35,3 +35,10 @@ class StdoutTarget:
     def describe(self) -> str:
         """`standard output`."""
         return "standard output"
+
+    def _print(self, text: str) -> None:
+        try:
+            self._stream.write(f"---\n{text}")
+            self._stream.flush()
+        except (OSError, ValueError) as error:  # ValueError: the stream was closed
+            raise PublishError(f"standard output does not take the object: {error}") from error

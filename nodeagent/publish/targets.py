@@ -8,7 +8,7 @@ from nodeagent.core.errors import PublishError
 class ObjectChanged(PublishError):
     """Somebody else changed the object since our last write; nothing was written.
 
-    obj: the object as it is now. The next write replaces it.
+    obj: the object as it is now, empty = there is none. The next write replaces it, the next deletion removes it.
     """
 
     def __init__(self, sentence: str, obj: dict[str, object]) -> None:
@@ -38,6 +38,12 @@ class Target(Protocol):
 
         Raises PublishError when it has not, or when that is not known; ObjectChanged when somebody else changed the
         object since our last read or write of it.
+        """
+
+    def delete(self, namespace: str, name: str) -> None:
+        """Remove the object; returns when the target surely has none, also when there was none.
+
+        Raises as `write` does: an object that somebody else changed since our last read or write of it is seen first.
         """
 
     def edited(self, namespace: str, name: str) -> dict[str, object] | None:

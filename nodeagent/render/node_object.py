@@ -1,16 +1,17 @@
 """Labels and annotations of the node object that MindCluster reads, from the facts of the driver. Pure.
 
-Names, values and conditions are those of device-info 10 and grace-tolerance 16. Volcano uses nothing of a node
-without `baseDeviceInfos` and `accelerator` (device-info 11.2); ClusterD makes super pods of the annotations
-(pingmesh 3). Two things of upstream are not there: `levelList` of the 950, which no sheet defines, and the removal of
-annotations that old versions of the device plugin left behind.
+Names, values and conditions are those of device-info 10 and grace-tolerance 16; the serial number is that of node-
+faults 10, by which ClusterD finds the node of a public fault. Volcano uses nothing of a node without `baseDeviceInfos`
+and `accelerator` (device-info 11.2); ClusterD makes super pods of the annotations (pingmesh 3). Two things of upstream
+are not there: `levelList` of the 950, which no sheet defines, and the removal of annotations that old versions of the
+device plugin left behind.
 """
 
 import ipaddress
 import json
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nodeagent.core.errors import SettingsError
 from nodeagent.core.model import Family, Product, device_name
@@ -48,7 +49,8 @@ SERVER_INDEX = "serverIndex"
 SERVER_TYPE = "serverType"
 RACK_ID = "rackID"
 CARD_TYPE = "cardType"
-ANNOTATIONS = (BASE_DEVICE_INFOS, SUPER_POD_ID, SERVER_INDEX, SERVER_TYPE, RACK_ID, CARD_TYPE)
+SERIAL_NUMBER = "product-serial-number"
+ANNOTATIONS = (BASE_DEVICE_INFOS, SUPER_POD_ID, SERVER_INDEX, SERVER_TYPE, RACK_ID, CARD_TYPE, SERIAL_NUMBER)
 """Every annotation that is ever written."""
 
 _LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?")
@@ -90,6 +92,17 @@ def node_marks(facts: NodeFacts, live_annotations: Mapping[str, str] | None = No
         frozenset() if facts.product.family is Family.A5 else frozenset({SERVER_TYPE_LABEL}),
         left_out,
     )
+
+
+def with_serial_number(marks: NodeMarks | None, serial_number: str) -> NodeMarks:
+    """The marks, and the serial number of the product (node-faults 10). Empty = not known, which changes nothing.
+
+    marks: None = the driver has not told of the node yet, which is no reason to hold the number back.
+    """
+    marks = marks or NodeMarks({}, {})
+    if not serial_number:
+        return marks
+    return replace(marks, annotations={**marks.annotations, SERIAL_NUMBER: serial_number})
 
 
 def patch_of(

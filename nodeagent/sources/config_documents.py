@@ -6,11 +6,21 @@ one reading must not mix two versions.
 
 import os
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 
 from nodeagent.core.errors import ReadBackError
-from nodeagent.core.files import LIMIT_BYTES, SHIPPED_RULES, SHIPPED_SWITCHES, SHIPPED_TABLES, read_shipped
+from nodeagent.core.files import (
+    LIMIT_BYTES,
+    SHIPPED_NODES,
+    SHIPPED_RULES,
+    SHIPPED_SWITCHES,
+    SHIPPED_TABLES,
+    read_shipped,
+)
 from nodeagent.policy.configuration import DOCUMENT_KEYS, ClusterDocuments, shipped_configuration
+from nodeagent.policy.node_configuration import NODE_DOCUMENT_KEYS, shipped_node_configuration
+from nodeagent.policy.node_table import NodeConfiguration
 from nodeagent.policy.rules import Configuration
 from nodeagent.policy.table import Document
 from nodeagent.policy.table_draft import nearest
@@ -21,6 +31,8 @@ VERSION_LINK = "..data"
 """The link inside a mounted ConfigMap that names its present version."""
 _SWAPS = 5
 """How often a folder is read again when its version changed meanwhile."""
+ALL_KEYS = tuple(dict.fromkeys((*DOCUMENT_KEYS, *NODE_DOCUMENT_KEYS)))
+"""All keys that somebody reads; a folder has the documents of chips and of node faults."""
 
 
 def shipped(texts: bool = False) -> Configuration:
@@ -32,8 +44,17 @@ def shipped(texts: bool = False) -> Configuration:
     return shipped_configuration(tables, [read_shipped(SHIPPED_RULES)], texts, [read_shipped(SHIPPED_SWITCHES)])
 
 
-def documents_of_object(obj: dict[str, object], where: str) -> ClusterDocuments:
-    """The documents of a ConfigMap as the API gives it. where: `namespace/name`, for places.
+def shipped_nodes() -> NodeConfiguration:
+    """The lowest layer of node faults. Raises TableError when the installation is damaged."""
+    return shipped_node_configuration([read_shipped(SHIPPED_NODES)])
+
+
+def documents_of_object(
+    obj: dict[str, object], where: str, keys: Sequence[str] = DOCUMENT_KEYS, alone: bool = False
+) -> ClusterDocuments:
+    """The documents of a ConfigMap as the API gives it.
+
+    where: `namespace/name`, for places. keys: what is read of it. alone: see ClusterDocuments.
 
     An object without any of our keys has nothing to say. `binaryData` is no text: a key of ours that is only there
     is bad content, all others are passed over with a warning. Anything that is not shaped like a ConfigMap is bad.
@@ -45,23 +66,23 @@ def documents_of_object(obj: dict[str, object], where: str) -> ClusterDocuments:
     data, binary = (_mapping(obj, key, place, problems) for key in ("data", "binaryData"))
     texts: dict[str, str] = {}
     for key, value in data.items():
-        if key not in DOCUMENT_KEYS:
-            problems.append(Finding(place, "", f"key {shown(key)} is not read{nearest(key, DOCUMENT_KEYS)}", False))
+        if key not in keys:
+            problems.append(Finding(place, "", f"key {shown(key)} is not read{nearest(key, keys)}", False))
         elif isinstance(value, str):
             texts[key] = value
         else:
             problems.append(Finding(Place(f"{where}/{key}", 0), "", "the value is no text"))
     for key in binary:
         label = Place(f"{where}/{key}", 0)
-        if key in DOCUMENT_KEYS and key not in texts:
+        if key in keys and key not in texts:
             problems.append(Finding(label, "", "stands in binaryData, so it is no UTF-8 text; it belongs into data"))
         else:
             problems.append(Finding(label, "", "stands in binaryData, which is not read", serious=False))
-    return ClusterDocuments(where, texts, tuple(problems))
+    return ClusterDocuments(where, texts, tuple(problems), alone=alone)
 
 
-def read_folder(folder: Path) -> ClusterDocuments | None:
-    """The documents of a folder; None when there surely is no such folder.
+def read_folder(folder: Path, keys: Sequence[str] = DOCUMENT_KEYS) -> ClusterDocuments | None:
+    """The documents of a folder; None when there surely is no such folder. keys: names of the files that are read.
 
     A file that is not UTF-8 or too large is bad content. Raises ReadBackError when the folder or a file cannot be
     read just now, or when a mounted ConfigMap is replaced again and again while it is read.
@@ -69,7 +90,7 @@ def read_folder(folder: Path) -> ClusterDocuments | None:
     for _ in range(_SWAPS):
         before = _version(folder)
         try:
-            found = _read_folder(folder)
+            found = _read_folder(folder, keys)
         except FileNotFoundError:
             continue  # the version went away under our hands
         if _version(folder) == before:
@@ -88,7 +109,7 @@ def read_site(path: Path) -> Document:
         raise ReadBackError(f"{path} does not exist") from None
 
 
-def _read_folder(folder: Path) -> ClusterDocuments | None:
+def _read_folder(folder: Path, keys: Sequence[str]) -> ClusterDocuments | None:
     """One reading. Raises FileNotFoundError when a mounted version vanishes meanwhile."""
     where = str(folder)
     try:
@@ -101,13 +122,13 @@ def _read_folder(folder: Path) -> ClusterDocuments | None:
         raise ReadBackError(f"{folder} cannot be read: {error.strerror or error}") from error
     texts: dict[str, str] = {}
     problems: list[Finding] = []
-    for key in DOCUMENT_KEYS:
+    for key in keys:
         if key in present:
             text, problem = _read_file(folder / key, f"{where}/{key}")
             texts[key] = text
             problems += [problem] if problem else []
-    for name in sorted(present - set(DOCUMENT_KEYS)):
-        if not name.startswith(".") and (hint := nearest(name, DOCUMENT_KEYS)):
+    for name in sorted(present - set(ALL_KEYS)):
+        if not name.startswith(".") and (hint := nearest(name, keys)):
             problems.append(Finding(Place(where, 0), "", f"file {shown(name)} is not read{hint}", serious=False))
     return ClusterDocuments(where, texts, tuple(problems))
 

@@ -1,8 +1,8 @@
-"""The configuration source: watches the site file, a folder and the cluster's ConfigMap, and hands over complete
-configurations (chip-faults 6.2, R17, R18).
+"""The configuration source: watches the site file, a folder and a ConfigMap of the cluster, and hands over complete
+configurations (chip-faults 6.2, R17, R18; node-faults 7.3).
 
-Contents are compared, not times. Bad content leaves the last good configuration in force and is told once; a layer
-that cannot be read just now keeps what it said last; only a sure "is not there" takes a layer away.
+Contents are compared, not times; what becomes of a new content is decided in `config_judge`. A layer that cannot be
+read just now keeps what it said last; only a sure "is not there" takes a layer away.
 """
 
 import logging
@@ -10,23 +10,20 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Generic, Protocol
 
 from nodeagent.core.clock import SystemClock, monotonic_s
 from nodeagent.core.errors import ForbiddenError, NotAskedError, ReadBackError
 from nodeagent.core.pauses import backoff_s
-from nodeagent.core.telemetry import Event, EventReason, EventSink, Metrics
-from nodeagent.policy.configuration import (
-    BadConfigurationError,
-    ClusterDocuments,
-    build_configuration,
-    fingerprint,
-)
+from nodeagent.core.telemetry import EventSink, Metrics
+from nodeagent.policy.configuration import ClusterDocuments, fingerprint
+from nodeagent.policy.node_table import NodeConfiguration
 from nodeagent.policy.rules import Configuration
 from nodeagent.policy.table import Document
-from nodeagent.policy.table_records import Finding
 from nodeagent.policy.upstream import POLL_INTERVAL_KEY, POLL_INTERVAL_S
 from nodeagent.sources.config_documents import documents_of_object, read_folder, read_site
+from nodeagent.sources.config_judge import Judge
+from nodeagent.sources.config_kinds import CHIPS, NODES, ConfigKind, Content
 from nodeagent.sources.config_watch import FolderWatch
 
 log = logging.getLogger("nodeagent.configuration")
@@ -36,7 +33,6 @@ FIRST_PAUSES_S = (5.0, 15.0, 30.0, 60.0, 120.0, 300.0)
 SETTLE_S = 0.2
 """A changed file counts when it is the same after this time: an editor may be half way through it."""
 _SETTLE_ROUNDS = 25
-_SHOWN_FINDINGS = 5
 
 
 class ObjectReader(Protocol):
@@ -55,37 +51,40 @@ class ConfigPlaces:
     config_map: tuple[str, str] | None = None
 
 
-class ConfigSource:
-    """Follows all layers, for ever.
+class LayeredSource(Generic[Content]):
+    """Follows all layers of one kind of configuration, for ever.
 
     shipped: the lowest layer. in_force: what is in force now. site: the site's documents that `in_force` was made of.
     reader: reads the ConfigMap; used by the source's thread alone. on_configuration: takes each new complete
     configuration, from the source's thread; never blocks long. look_period_s: seconds between two looks at files.
+    keep_deleted: what the ConfigMap said stays in force when it is deleted, until the daemon ends (decision 12).
     """
+
+    _kind: ConfigKind[Content]
 
     def __init__(
         self,
-        shipped: Configuration,
-        in_force: Configuration,
+        shipped: Content,
+        in_force: Content,
         site: Sequence[Document],
         places: ConfigPlaces,
         reader: ObjectReader | None,
-        on_configuration: Callable[[Configuration], None],
+        on_configuration: Callable[[Content], None],
         events: EventSink,
         metrics: Metrics,
         look_period_s: float = 5.0,
+        keep_deleted: bool = False,
     ) -> None:
-        self._shipped = shipped
-        self._in_force = in_force
+        self._judge = Judge(self._kind, shipped, in_force, site, on_configuration, events, metrics)
         self._places = places
         self._reader = reader if places.config_map is not None else None
-        self._on_configuration = on_configuration
-        self._events = events
         self._metrics = metrics
         self._look_period_s = look_period_s
+        self._keep_deleted = keep_deleted
         self._site = tuple(site)
         self._folder: ClusterDocuments | None = None
         self._map: ClusterDocuments | None = None
+        self._map_kept = False
         self._judged = ""
         self._map_due_s = 0.0
         self._map_failures = 0
@@ -95,7 +94,6 @@ class ConfigSource:
         self._stopping = threading.Event()
         self._looked = threading.Event()
         self._known = threading.Event()
-        metrics.set("configuration_version_info", 1, version=in_force.version)
 
     def run(self) -> None:
         """Work until `stop`; the supervisor calls this again should it ever raise."""
@@ -140,11 +138,11 @@ class ConfigSource:
         content = self._content()
         if content != self._judged:
             self._judged = content
-            self._judge()
+            self._judge.judge(self._site, *self._layers())
         known = self._reader is None or self._map_known
         if known and (self._folders() or self._reader is not None) and not any(self._troubles.values()):
             now_s = SystemClock().now().wall_ms / 1000
-            self._metrics.set("source_last_success_timestamp_seconds", now_s, source="configuration")
+            self._metrics.set("source_last_success_timestamp_seconds", now_s, source=self._kind.name)
         self._looked.set()
         if known:
             self._known.set()
@@ -174,7 +172,7 @@ class ConfigSource:
                 self._trouble("site file", "")
         if (folder := self._places.folder) is not None:
             try:
-                self._folder = read_folder(folder)
+                self._folder = read_folder(folder, self._kind.keys)
             except ReadBackError as error:
                 self._trouble("folder", error.sentence)
             else:
@@ -196,11 +194,22 @@ class ConfigSource:
             self._map_due_s = monotonic_s() + pause_s
             return
         self._trouble("ConfigMap", "")
-        if found is None and (self._map is not None or not self._map_known):
-            log.info("there is no ConfigMap, the layers below it are in force name=%s", where)
-        self._map = None if found is None else documents_of_object(found, where)
+        if found is not None:
+            self._map = documents_of_object(found, where, self._kind.keys, self._kind.alone)
+            self._map_kept = False
+        elif self._map is not None or not self._map_known:
+            self._map_gone(where)
         self._map_known, self._map_failures = True, 0
         self._map_due_s = monotonic_s() + self._poll_interval_s()
+
+    def _map_gone(self, where: str) -> None:
+        """The ConfigMap surely is not there: the layers below it count, or what it said last when it was good."""
+        self._map = self._judge.good_map if self._keep_deleted else None
+        if self._map is None:
+            log.info("there is no ConfigMap, the layers below it are in force name=%s", where)
+        elif not self._map_kept:
+            self._map_kept = True
+            log.warning("the ConfigMap is deleted, what it said stays in force until the next start name=%s", where)
 
     def _poll_interval_s(self) -> float:
         """Of the highest layer that says one; for a deleted ConfigMap as upstream, 300 s."""
@@ -213,51 +222,17 @@ class ConfigSource:
         self._troubles[layer] = sentence
         if sentence and sentence != before:
             log.warning(
-                "configuration cannot be read, the last one stays in force layer=%r problem=%r", layer, sentence
+                "%s cannot be read, the last one stays in force layer=%r problem=%r", self._kind.name, layer, sentence
             )
         elif before and not sentence:
-            log.info("configuration is read again layer=%r", layer)
+            log.info("%s is read again layer=%r", self._kind.name, layer)
 
-    # -- judging ------------------------------------------------------------------
-
-    def _layers(self) -> list[ClusterDocuments]:
-        return [each for each in (self._folder, self._map) if each is not None]
+    def _layers(self) -> tuple[ClusterDocuments | None, ClusterDocuments | None]:
+        return self._folder, self._map
 
     def _content(self) -> str:
         parts = [text for _, text in self._site]
-        return fingerprint([*parts, *(each.fingerprint if each else "" for each in (self._folder, self._map))])
-
-    def _judge(self) -> None:
-        try:
-            configuration, findings = build_configuration(self._shipped, self._site, self._layers())
-        except BadConfigurationError as error:
-            self._metrics.set("configuration_stale", 1)
-            self._tell("configuration", f"tables and rules are refused, the last good ones stay: {error.sentence}")
-            return
-        self._metrics.set("configuration_stale", 0)
-        dropped = [finding for finding in findings if finding.serious]
-        if dropped:
-            others = f" (and {len(dropped) - 1} more)" if len(dropped) > 1 else ""
-            self._tell("group", f"rules are in force without a group of them: {dropped[0]}{others}")
-        self._log_warnings([finding for finding in findings if not finding.serious])
-        before, self._in_force = self._in_force, configuration
-        if configuration.version == before.version:
-            return
-        self._metrics.set("configuration_version_info", 0, version=before.version)
-        self._metrics.set("configuration_version_info", 1, version=configuration.version)
-        log.info("configuration in force version=%s layers=%r", configuration.version, ", ".join(configuration.layers))
-        self._on_configuration(configuration)
-
-    def _tell(self, what: str, message: str) -> None:
-        """One Event, one count and one line about one bad version."""
-        log.error("bad configuration problem=%r hint=%r", message, "`nodeagent table lint FILE` lists every problem")
-        self._metrics.count("configuration_rejected_total", what=what)
-        self._events.emit(Event(EventReason.BAD_CONFIGURATION, message, warning=True, subject="configuration"))
-
-    def _log_warnings(self, warnings: Sequence[Finding]) -> None:
-        if warnings:
-            others = f" (and {len(warnings) - _SHOWN_FINDINGS} more)" if len(warnings) > _SHOWN_FINDINGS else ""
-            log.warning("configuration has warnings: %s%s", "; ".join(map(str, warnings[:_SHOWN_FINDINGS])), others)
+        return fingerprint([*parts, *(each.fingerprint if each else "" for each in self._layers())])
 
     # -- waiting ------------------------------------------------------------------
 
@@ -270,3 +245,15 @@ class ConfigSource:
         files_s = self._look_period_s if self._folders() else None
         map_s = max(0.0, self._map_due_s - monotonic_s()) if self._reader is not None else None
         return min((each for each in (files_s, map_s) if each is not None), default=None)
+
+
+class ConfigSource(LayeredSource[Configuration]):
+    """Follows tables and rules of chips and switches (docs/rules.md)."""
+
+    _kind = CHIPS
+
+
+class NodeConfigSource(LayeredSource[NodeConfiguration]):
+    """Follows the levels of node faults (docs/fault-tables.md)."""
+
+    _kind = NODES

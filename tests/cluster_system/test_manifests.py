@@ -161,7 +161,9 @@ class TestRights:
         config_maps = (("configmaps",), ("create", "get", "list", "update", "watch"))
         kube_system = [config_maps, (("events",), ("create",)), pods]
         assert self._rules(installed, token, "kube-system") == sorted(kube_system)
-        assert self._rules(installed, token, NAMESPACE) == [pods]
+        own = (("configmaps",), ("create", "delete", "get", "update"))
+        levels = (("configmaps", "mindx-dl-node-fault-config"), ("list", "watch"))
+        assert self._rules(installed, token, NAMESPACE) == sorted([own, levels, (("pods",), ("get",)), pods])
         assert self._rules(installed, token, "default") == [pods]
 
     @pytest.mark.parametrize(
@@ -171,7 +173,9 @@ class TestRights:
             ("list", "secrets", NAMESPACE),
             ("delete", "configmaps", "kube-system"),
             ("patch", "configmaps", "kube-system"),
-            ("get", "configmaps", NAMESPACE),
+            ("list", "configmaps", NAMESPACE),
+            ("watch", "configmaps", NAMESPACE),
+            ("patch", "configmaps", NAMESPACE),
             ("update", "configmaps", "default"),
             ("list", "configmaps", ""),
             ("get", "pods", "kube-system"),
@@ -206,7 +210,10 @@ class TestRights:
 
     @staticmethod
     def _rules(cluster: Cluster, token: str, namespace: str) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
-        """What the server lets us do in a namespace, apart from what it lets everybody do (asking about themselves)."""
+        """What the server lets us do in a namespace, apart from what it lets everybody do (asking about themselves).
+
+        Resources and names, and verbs.
+        """
         review = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SelfSubjectRulesReview",
@@ -217,8 +224,8 @@ class TestRights:
         assert answer.document["status"]["incomplete"] is False
         everybodys = ["authentication.k8s.io", "authorization.k8s.io"]
         rules = [r for r in answer.document["status"]["resourceRules"] if r["apiGroups"][0] not in everybodys]
-        assert all(r["apiGroups"] == [""] and not r.get("resourceNames") for r in rules)
-        return sorted((tuple(r["resources"]), tuple(sorted(r["verbs"]))) for r in rules)
+        assert all(r["apiGroups"] == [""] for r in rules)
+        return sorted(((*r["resources"], *r.get("resourceNames", [])), tuple(sorted(r["verbs"]))) for r in rules)
 
 
 @dataclass(frozen=True)
@@ -286,6 +293,21 @@ class TestPolicyPerNode:
         assert bound.write(name).status == 201
         changed = {"metadata": {"name": name}, "data": {"key": "value"}}
         assert bound.send("PUT", f"{CONFIG_MAPS}/{name}", changed).status == 200
+
+    @pytest.mark.parametrize(
+        "prefix", ["mindx-dl-nodeinfo-", "nodeagent-publicfault-dpc-", "nodeagent-publicfault-dtfs-"]
+    )
+    def test_own_objects_of_node_faults_are_written_and_deleted(self, bound: Bound, prefix: str) -> None:
+        for name in (f"{prefix}{bound.node}", f"{prefix}{bound.node}-shadow"):
+            assert bound.write(name, NAMESPACE).status == 201
+            place = f"{CORE}/namespaces/{NAMESPACE}/configmaps/{name}"
+            assert bound.send("PUT", place, {"metadata": {"name": name}, "data": {"key": "value"}}).status == 200
+            assert bound.send("DELETE", place).status == 200
+        assert bound.node in refused(bound.write(f"{prefix}{bound.node}"))
+        other = f"{prefix}{bound.node}-other"
+        assert bound.node in refused(bound.write(other, NAMESPACE))
+        bound.cluster.create(f"{CORE}/namespaces/{NAMESPACE}/configmaps", "ConfigMap", other)
+        assert bound.node in refused(bound.send("DELETE", f"{CORE}/namespaces/{NAMESPACE}/configmaps/{other}"))
 
     @pytest.mark.parametrize("name", ["mindx-dl-deviceinfo-{}x", "mindx-dl-deviceinfo-x{}", "{}", "coredns"])
     def test_other_names_are_not_created(self, bound: Bound, name: str) -> None:

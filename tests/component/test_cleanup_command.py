@@ -138,7 +138,7 @@ def test_long_lists_come_in_pages(api: FakeApi, tmp_path: Path) -> None:
         "worker-1",
     }
     lists = [request for request in api.requests if "configmaps" in request.path]
-    assert len(lists) == 3, "five objects, two a page"
+    assert len(lists) == 4, "five objects in one namespace, two a page, and none in the other"
     assert all("PartialObjectMetadataList" in request.headers["accept"] for request in lists)
 
 
@@ -165,6 +165,66 @@ def test_where_must_be_said(api: FakeApi, tmp_path: Path, capsys: pytest.Capture
     assert cleanup(api, tmp_path, *words) == 2
     assert capsys.readouterr().err.startswith("nodeagent: NA10")
     assert api.requests == []
+
+
+class TestNodeFaults:
+    """The objects of node faults, in mindx-dl."""
+
+    NODE_INFO = ("mindx-dl", "mindx-dl-nodeinfo-worker-1")
+    DPC = ("mindx-dl", "nodeagent-publicfault-dpc-worker-1")
+
+    @pytest.fixture
+    def api(self) -> Iterator[FakeApi]:
+        with fake_api() as running:
+            for key, field, manager in (
+                (self.NODE_INFO, "NodeInfo", "nodeagent"),
+                (("mindx-dl", f"{self.NODE_INFO[1]}-shadow"), "NodeInfo", "nodeagent"),
+                (("mindx-dl", "mindx-dl-nodeinfo-worker-2"), "NodeInfo", "noded"),
+                (self.DPC, "PublicFault", "nodeagent"),
+                (("mindx-dl", "someone-elses"), "PublicFault", "nodeagent"),
+            ):
+                fault = {"faultId": "fault-1", "assertion": "occur"}
+                message = {"id": "message-1", "timestamp": 1, "resource": "dpcStorage", "faults": [fault]}
+                metadata = {
+                    "namespace": key[0],
+                    "name": key[1],
+                    "uid": key[1],
+                    "labels": {"mc-consumer-publicfault": "true"},
+                    "managedFields": managed(manager, {"f:data": {f"f:{field}": {}}}),
+                }
+                running.put_object({"metadata": metadata, "data": {field: json.dumps(message)}})
+            annotations = {"product-serial-number": "2102", "theirs": "x"}
+            fields = {"f:metadata": {"f:annotations": {"f:product-serial-number": {}}}}
+            meta = {"name": "worker-1", "uid": "u", "annotations": annotations}
+            running.put_object({"metadata": {**meta, "managedFields": managed("nodeagent", fields)}}, "nodes")
+            yield running
+
+    @pytest.mark.parametrize("words", [("--all-nodes",), ("--node", "worker-1")])
+    def test_they_are_removed(self, api: FakeApi, tmp_path: Path, words: tuple[str, ...]) -> None:
+        assert cleanup(api, tmp_path, *words) == 1
+        assert cleanup(api, tmp_path, *words, "--yes") == 0
+        assert names(api) == {"mindx-dl-nodeinfo-worker-2", "someone-elses"}
+        assert api.of("nodes")["", "worker-1"]["metadata"]["annotations"] == {"theirs": "x"}
+
+    def test_a_standing_fault_is_told_as_recovered_before_its_object_goes(
+        self, api: FakeApi, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        cleanup(api, tmp_path, "--node", "worker-1")
+        assert "told as recovered first" in capsys.readouterr().out
+        assert cleanup(api, tmp_path, "--node", "worker-1", "--yes") == 0
+        on_it = [request for request in api.requests if self.DPC[1] in request.path][-3:]
+        assert [request.method for request in on_it] == ["GET", "PUT", "DELETE"]
+        message = json.loads(on_it[1].body["data"]["PublicFault"])
+        assert message["faults"] == [{"faultId": "fault-1", "assertion": "recover"}]
+        assert message["id"] != "message-1"
+
+    def test_an_object_that_could_not_be_told_as_recovered_stays(
+        self, api: FakeApi, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        api.script.append(Answer(403, "forbidden", method="PUT"))
+        assert cleanup(api, tmp_path, "--node", "worker-1", "--yes") == 1
+        assert "grant the verb update on configmaps in the namespace mindx-dl" in capsys.readouterr().out
+        assert self.DPC[1] in names(api)
 
 
 class TestHost:

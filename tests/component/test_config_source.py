@@ -477,6 +477,21 @@ def test_config_map_over_folder_over_site(api: FakeApi, tmp_path: Path) -> None:
     assert bench.taken[-1].rules.duration == {}, "a change of a file counts while the API server is away"
 
 
+def test_good_layers_count_at_the_start_beside_a_bad_one(api: FakeApi, tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "faultCode.json").write_text(levels_json("RestartRequest"))
+    api.put_object(config_map({"faultCode.json": "{"}))
+    target = kubernetes_target(api.kubeconfig(tmp_path))
+    bench = Bench(ConfigPlaces(None, tmp_path / "config", (NAMESPACE, NAME)), target)
+    assert bench.look() is Level.RESTART_REQUEST
+    assert (len(bench.events), bench.metrics.value("configuration_stale")) == (1, 1)
+    api.put_object(config_map({"faultCode.json": levels_json("RestartNPU")}))
+    assert bench.look() is Level.RESTART_NPU
+    (tmp_path / "config" / "faultCode.json").write_text(levels_json("SubHealthFault"))
+    api.put_object(config_map({"faultCode.json": "{"}))
+    assert bench.look() is Level.RESTART_NPU, "the last good configuration stays as a whole"
+
+
 def test_the_directory_target_holds_the_config_map_too(tmp_path: Path) -> None:
     target = DirectoryTarget(tmp_path)
     bench = Bench(ConfigPlaces(config_map=(NAMESPACE, NAME)), target)

@@ -27,6 +27,7 @@ from nodeagent.daemon.metrics import Registry
 from nodeagent.daemon.selfcheck.check import Check, Verdict
 from nodeagent.daemon.selfcheck.doctor import Doctor
 from nodeagent.daemon.selfcheck.node_facts import device_files, running_daemon, try_folder
+from nodeagent.daemon.selfcheck.rights import needed_rights
 from nodeagent.daemon.start_check import StartCheck
 from nodeagent.mock.launch import MockServer, library_dir
 from nodeagent.render.device_info import DEVICE_KEY
@@ -82,7 +83,7 @@ class TestCluster:
         asked = [
             tuple(sorted(r.body["spec"]["resourceAttributes"].items())) for r in api.requests if r.method == "POST"
         ]
-        assert len(asked) == len(set(asked)) == 13
+        assert len(asked) == len(set(asked)) == len(needed_rights(settings))
         assert all(r.path.startswith("/apis/authorization.k8s.io/v1/") for r in api.requests if r.method == "POST")
 
     def test_missing_rights(self, settings: Settings, api: FakeApi) -> None:
@@ -90,11 +91,13 @@ class TestCluster:
         check = examined(settings, "rights")["rights"]
         assert check.verdict is Verdict.FAIL
         assert check.detail.splitlines() == [
-            "2 of 13 rights are missing",
+            f"3 of {len(needed_rights(settings))} rights are missing",
             "# Role in the namespace kube-system",
             '- {apiGroups: [""], resources: ["configmaps"], verbs: ["create"]}',
             "# ClusterRole",
             '- {apiGroups: [""], resources: ["pods"], verbs: ["watch"]}',
+            "# Role in the namespace mindx-dl",
+            '- {apiGroups: [""], resources: ["configmaps"], verbs: ["create"]}',
         ]
 
     def test_a_node_name_that_nobody_has(self, settings: Settings) -> None:
@@ -294,7 +297,7 @@ class TestAtTheStart:
         api.ahead_s = -30
         settings = replace(settings, mock=MockSettings(socket="/pretended"))
         metrics = self.run(settings)
-        assert metrics.value("missing_rights") == 2
+        assert metrics.value("missing_rights") == 3
         lines = [(r.levelname, r.getMessage()) for r in caplog.records if r.name == "nodeagent.self-check"]
         assert [(level, line.split(" ")[0]) for level, line in lines] == [
             ("WARNING", "self-check=clock"),
@@ -308,7 +311,7 @@ class TestAtTheStart:
     def test_each_thing_is_asked_once(self, settings: Settings, api: FakeApi) -> None:
         self.run(settings)
         asked = [(r.method, r.path, str(r.body)) for r in api.requests]
-        assert len(asked) == len(set(asked)) == 4 + 13
+        assert len(asked) == len(set(asked)) == 4 + len(needed_rights(settings))
 
     def test_stopping_ends_it(self, settings: Settings, api: FakeApi, caplog: pytest.LogCaptureFixture) -> None:
         caplog.set_level(logging.INFO)

@@ -46,7 +46,7 @@ def run(server, capsys):
     """Run a command against the server: exit code, output, error output."""
 
     def go(*words: str, socket: str | None = None):
-        names = 2 if words[0] == "switch" else 1
+        names = 2 if words[0] in ("switch", "storage") else 1
         args = parser().parse_args(["mock", *words[:names], "--socket", socket or server.socket, *words[names:]])
         code = args.run(args)
         captured = capsys.readouterr()
@@ -79,7 +79,8 @@ def test_injection_tells_the_callback_time(run, client):
 
 def command_of(action: str) -> list[str]:
     """The words by which an action is done on the command line."""
-    return ["switch", action.removeprefix("switch_")] if action.startswith("switch_") else [action]
+    group, _, name = action.partition("_")
+    return [group, name] if group in ("switch", "storage") else [action.replace("_", "-")]
 
 
 def test_every_action_by_its_example(run):
@@ -113,6 +114,27 @@ def test_state_as_table_and_json(run, client):
     state = json.loads(run("state", "--output", "json")[1])
     assert state["chips"][3]["codes"] == ["80E18005"]
     assert state["chips"][5]["health_rc"] == -8012
+
+
+def test_board_and_storage(run, server):
+    assert "board: no serial number, BMC well\n" in run("state")[1]
+    assert run("raise-alarm", "--code", "03000009", "--device-id", "2", "--subject", "PSU") == (0, "", "")
+    assert run("bmc", "--silent", "true", "--times", "3")[0] == 0
+    assert run("storage", "dpc", "--instances", "ok,process+memory")[0] == 0
+    assert run("storage", "dtfs", "--instances", "", "--mode", "0644")[0] == 0
+    lines = run("state")[1].splitlines()
+    assert lines[10:] == [
+        "board: no serial number, BMC silent True, times 3",
+        "alarm: 03000009 on PSU 2, major",
+        "storage dpc: ok memory+process, mode 0444",
+        "storage dtfs: no instance, mode 0644",
+    ]
+    assert run("storage", "dtfs", "--text", "x")[0] == 0
+    assert run("storage", "dpc", "--gone", "true")[0] == 0
+    assert run("bmc", "--gone", "true")[0] == 0
+    assert run("state")[1].splitlines()[10:] == ["board: no BMC", "storage dtfs: other text, mode 0444"]
+    code, _, error = run("clear-alarm", "--code", "0000001D")
+    assert (code, "no alarm 0000001D is present" in error) == (1, True)
 
 
 def test_refusals_and_unreachable_servers(run, tmp_path):

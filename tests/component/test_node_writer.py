@@ -16,6 +16,7 @@ from nodeagent.core.node_facts import ChipFacts, NodeFacts
 from nodeagent.core.telemetry import Event, EventReason
 from nodeagent.daemon.metrics import Registry
 from nodeagent.publish.node_writer import NodeWriter
+from nodeagent.render.node_object import parse_skip
 
 NODE = "worker-1"
 KEY = ("", NODE)
@@ -163,3 +164,54 @@ def test_a_label_that_the_server_would_refuse_is_left_out_and_named(
     house.synced()
     assert "huawei.com/driver.version" not in house.live["labels"]
     assert "huawei.com/driver.version" in caplog.text
+
+
+class TestSerialNumber:
+    """The annotation by which ClusterD finds the node of a public fault (node-faults 10)."""
+
+    def test_it_is_written_although_no_chip_has_answered_yet(self, house: House) -> None:
+        house.writer.submit_serial_number("2102312NXE10M6000012")
+        house.thread.start()
+        house.synced()
+        assert house.api.methods == ["GET", "PATCH"]
+        assert house.api.requests[-1].body == {
+            "metadata": {"annotations": {"product-serial-number": "2102312NXE10M6000012"}}
+        }
+        house.writer.submit(facts())
+        wait_until(lambda: "accelerator" in house.live["labels"])
+        assert house.live["annotations"]["product-serial-number"] == "2102312NXE10M6000012"
+        assert "product-serial-number" not in house.api.requests[-1].body["metadata"]["annotations"]
+
+    def test_it_is_not_patched_when_right(self, house: House) -> None:
+        house.live["annotations"]["product-serial-number"] = "2102"
+        house.writer.submit_serial_number("2102")
+        house.thread.start()
+        house.synced()
+        assert house.api.methods == ["GET"]
+
+    def test_one_that_could_not_be_read_is_never_removed(self, house: House) -> None:
+        house.live["annotations"]["product-serial-number"] = "2102"
+        house.writer.submit_serial_number("")
+        house.work(facts())
+        house.synced()
+        house.writer.submit_serial_number("2103")
+        wait_until(lambda: house.live["annotations"]["product-serial-number"] == "2103")
+        house.writer.submit_serial_number("")
+        house.writer.submit(facts(driver="25.3.0"))
+        wait_until(lambda: house.live["labels"]["huawei.com/driver.version"] == "25.3.0")
+        assert house.live["annotations"]["product-serial-number"] == "2103"
+
+    def test_an_unknown_one_is_absent_and_asks_nothing(self, house: House) -> None:
+        house.writer.submit_serial_number("")
+        house.work(facts())
+        house.synced()
+        assert "product-serial-number" not in house.live["annotations"]
+
+    def test_the_site_may_switch_it_off(self, api: FakeApi, tmp_path: Path) -> None:
+        house = House(api, tmp_path, frozenset({"product-serial-number"}))
+        house.writer.submit_serial_number("2102")
+        house.work(facts())
+        house.synced()
+        stop(house)
+        assert "product-serial-number" not in house.live["annotations"]
+        assert parse_skip("product-serial-number") == {"product-serial-number"}

@@ -19,6 +19,7 @@ from contract.data.device_info.cases import VIEWS
 import nodeagent
 from nodeagent.core.errors import PublishError, ReadBackError
 from nodeagent.publish.directory import DirectoryTarget
+from nodeagent.publish.targets import ObjectChanged
 from nodeagent.render.contract import check_object
 from nodeagent.render.device_info import NAMESPACE, config_map, object_name, render_device_info
 
@@ -239,3 +240,36 @@ def test_an_edit_that_cannot_be_read_yet_is_seen_later(tmp_path: Path, monkeypat
         patch.setattr(Path, "exists", refuse)
         assert target.edited(NAMESPACE, NAME) is None
     assert target.edited(NAMESPACE, NAME) == some_object("A4")
+
+
+class TestDelete:
+    KEY = (NAMESPACE, object_name("worker-1"))
+
+    def test_the_file_goes_and_a_missing_one_is_fine(self, tmp_path: Path) -> None:
+        target = DirectoryTarget(tmp_path)
+        target.write(some_object())
+        target.delete(*self.KEY)
+        target.delete(*self.KEY)
+        assert target.read(*self.KEY) is None
+        assert list(tmp_path.rglob("*.yaml")) == []
+
+    def test_one_that_somebody_edited_is_shown_first(self, tmp_path: Path) -> None:
+        target = DirectoryTarget(tmp_path)
+        target.write(some_object())
+        path = tmp_path / NAMESPACE / f"{self.KEY[1]}.yaml"
+        path.write_text("{metadata: {}, data: {a: b}}")
+        with pytest.raises(ObjectChanged) as caught:
+            target.delete(*self.KEY)
+        assert caught.value.obj["data"] == {"a": "b"}
+        target.delete(*self.KEY)
+        assert not path.exists()
+
+    def test_a_folder_that_may_not_be_changed_is_named(self, as_ordinary_user: Path) -> None:
+        target = DirectoryTarget(as_ordinary_user)
+        target.write(some_object())
+        folder = as_ordinary_user / NAMESPACE
+        folder.chmod(0o500)
+        with pytest.raises(PublishError, match="cannot be removed"):
+            target.delete(*self.KEY)
+        folder.chmod(0o700)
+        target.delete(*self.KEY)

@@ -374,3 +374,75 @@ def test_requests_are_counted(api: FakeApi, tmp_path: Path) -> None:
     assert (count("get", "404"), count("create", "503"), count("create", "201")) == (1, 1, 1)
     assert metrics.value("api_request_bytes_total", object="device_info") > 500
     assert metrics.value("api_response_bytes_total", object="device_info") > 500
+
+
+class TestDelete:
+    def test_it_deletes_the_version_that_it_knows(self, target: KubernetesTarget, api: FakeApi) -> None:
+        target.write(some_object())
+        version = api.objects[KEY]["metadata"]["resourceVersion"]
+        target.delete(*KEY)
+        assert api.methods == ["GET", "POST", "DELETE"]
+        assert api.requests[-1].body["preconditions"] == {"resourceVersion": version}
+        assert api.objects == {}
+
+    def test_what_is_surely_not_there_costs_one_look_at_most(self, target: KubernetesTarget, api: FakeApi) -> None:
+        target.delete(*KEY)
+        target.delete(*KEY)
+        assert api.methods == ["GET"]
+
+    def test_one_that_is_gone_already_is_fine(self, target: KubernetesTarget, api: FakeApi) -> None:
+        target.write(some_object())
+        api.delete_object(KEY)
+        target.delete(*KEY)
+        target.write(some_object("A2"))
+        assert api.methods == ["GET", "POST", "DELETE", "POST"]
+
+    def test_what_others_wrote_is_shown_first(self, target: KubernetesTarget, api: FakeApi) -> None:
+        target.write(some_object("A1"))
+        api.put_object(some_object("A3"))
+        with pytest.raises(ObjectChanged) as caught:
+            target.delete(*KEY)
+        assert caught.value.obj["data"] == some_object("A3")["data"]
+        target.delete(*KEY)
+        assert api.objects == {}
+
+    def test_our_own_write_whose_answer_got_lost_is_deleted(self, target: KubernetesTarget, api: FakeApi) -> None:
+        target.write(some_object("A1"))
+        api.script.append(Answer(apply=True, half=True, method="PUT"))
+        with pytest.raises(PublishError):
+            target.write(some_object("A2"))
+        target.delete(*KEY)
+        assert api.methods == ["GET", "POST", "PUT", "DELETE", "GET", "DELETE"]
+        assert api.objects == {}
+
+    def test_so_is_a_creation_whose_answer_got_lost(self, target: KubernetesTarget, api: FakeApi) -> None:
+        api.script.append(Answer(apply=True, half=True, method="POST"))
+        with pytest.raises(PublishError):
+            target.write(some_object())
+        target.delete(*KEY)
+        assert api.objects == {}
+
+    def test_a_deletion_whose_answer_got_lost_is_found_done(self, target: KubernetesTarget, api: FakeApi) -> None:
+        target.write(some_object())
+        api.script.append(Answer(apply=True, half=True, method="DELETE"))
+        with pytest.raises(PublishError):
+            target.delete(*KEY)
+        target.delete(*KEY)
+        assert api.methods == ["GET", "POST", "DELETE", "DELETE"]
+
+    @pytest.mark.parametrize("status", [403, 429, 500])
+    def test_other_statuses_are_errors(self, target: KubernetesTarget, api: FakeApi, status: int) -> None:
+        target.write(some_object())
+        api.script.append(Answer(status, "no", method="DELETE", headers={"Retry-After": "7"}))
+        with pytest.raises(LaterError) as caught:
+            target.delete(*KEY)
+        assert f"status {status}" in caught.value.sentence
+        assert caught.value.retry_after_s == 7.0
+        assert status != 403 or "verb delete on configmaps in the namespace kube-system" in caught.value.hint
+        assert KEY in api.objects
+
+    def test_a_look_that_is_refused_says_when_to_come_again(self, target: KubernetesTarget, api: FakeApi) -> None:
+        api.script.append(Answer(429, "busy", method="GET", headers={"Retry-After": "9"}))
+        with pytest.raises(ReadBackError) as caught:
+            target.read(*KEY)
+        assert caught.value.retry_after_s == 9.0

@@ -67,6 +67,9 @@ class MemoryTarget:
     def describe(self) -> str:
         return "memory"
 
+    def delete(self, namespace: str, name: str) -> None:
+        raise AssertionError("nobody deletes this object")
+
     def edited(self, namespace: str, name: str) -> dict[str, object] | None:
         return None
 

@@ -335,8 +335,12 @@ class TestSource:
         assert "does not exist" in message
         assert len(node.hosts) == 1
 
-    def test_a_library_that_others_may_write_is_not_trusted(self, serve: Callable[..., Node]) -> None:
-        node = serve(trust=False)
+    def test_a_library_that_others_may_write_is_not_trusted(self, serve: Callable[..., Node], tmp_path: Path) -> None:
+        # Of our own making: whether the checkout itself is trusted depends on where it lies.
+        library = tmp_path / "liblingqu-dcmi.so"
+        shutil.copy(library_dir() / library.name, library)
+        library.chmod(0o777)
+        node = serve(trust=False, library=str(library))
         wait_until(lambda: node.told(EventReason.SWITCH_LIBRARY_MISSING))
         (message,) = node.told(EventReason.SWITCH_LIBRARY_MISSING)
         assert node.found() == [False]

@@ -14,6 +14,7 @@ from kit.manifests import MANIFESTS, NAMESPACE, OVERLAYS, SETTINGS_FILE, Daemon,
 from nodeagent.core.settings_load import load_settings
 from nodeagent.daemon.selfcheck.rights import needed_rights
 from nodeagent.mock import scenario
+from nodeagent.publish.leftovers import KINDS
 from nodeagent.render import device_info
 
 BASE = MANIFESTS / "base"
@@ -120,9 +121,9 @@ class TestPolicy:
         (rule,) = [v["expression"] for v in policy["validations"] if device_info.NAMESPACE in v["expression"]]
         names = re.findall(r'"([^"]*)" \+ variables\.node(?: \+ "([^"]*)")?', rule)
         assert [prefix + "n" + suffix for prefix, suffix in names] == [
-            device_info.object_name("n"),
-            device_info.object_name("n", shadow=True),
+            name for kind in KINDS for name in kind.names("n")
         ]
+        assert all(f'request.namespace == "{kind.namespace}"' in rule for kind in KINDS)
 
 
 class TestRights:
@@ -140,13 +141,18 @@ class TestRights:
         files = [BASE / "rbac.yaml", *(MANIFESTS / "components" / name / "rbac.yaml" for name in components)]
         roles = [o for file in files for o in objects(file.read_text()) if o["kind"] in ("Role", "ClusterRole")]
         granted = {
-            (verb, resource, role["metadata"].get("namespace", ""))
+            (verb, resource, role["metadata"].get("namespace", ""), name)
             for role in roles
             for rule in role["rules"]
             for verb in rule["verbs"]
             for resource in rule["resources"]
+            for name in rule.get("resourceNames", [""])
         }
         settings = load_settings((BASE / "config.yaml").read_text(), "base", {"NODE_NAME": "worker-1"}, overrides)
-        needed = {(right.verb, right.rbac_resource, right.namespace) for right in needed_rights(settings)}
-        assert needed <= granted
-        assert ("patch", "nodes/status", "") in granted or "node-conditions" not in components
+        missing = [
+            right
+            for right in needed_rights(settings)
+            if not {(right.verb, right.rbac_resource, right.namespace, name) for name in ("", right.name)} & granted
+        ]
+        assert missing == []
+        assert ("patch", "nodes/status", "", "") in granted or "node-conditions" not in components

@@ -17,7 +17,13 @@ NAMESPACE = "mindx-dl"
 SETTINGS_FILE = "/etc/nodeagent/config.yaml"
 """Where the daemon looks for its settings when nobody names a file."""
 
-_FIELDS = {"spec.nodeName": "worker-1", "status.hostIP": "192.0.2.1", "status.podIP": "198.51.100.1"}
+_FIELDS = {
+    "spec.nodeName": "worker-1",
+    "status.hostIP": "192.0.2.1",
+    "status.podIP": "198.51.100.1",
+    "metadata.name": "nodeagent-x7k2p",
+    "metadata.namespace": "mindx-dl",
+}
 _REFERENCE = re.compile(r"\$\(([A-Za-z_]\w*)\)")
 
 Object = dict[str, Any]

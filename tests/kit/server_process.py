@@ -16,8 +16,8 @@ from kit.daemon import wait_until
 _running: set["ServerProcess"] = set()
 
 
-def free_ports(count: int) -> list[int]:
-    """TCP ports of 127.0.0.1 that nothing uses now.
+def free_ports(count: int, kind: socket.SocketKind = socket.SOCK_STREAM) -> list[int]:
+    """Ports of 127.0.0.1 that nothing uses now, for TCP or (SOCK_DGRAM) for UDP.
 
     They lie below the range from which the kernel gives ports to outgoing connections. From that range, a client
     could be given the port of a server that is stopped for a while, and talk to itself.
@@ -25,7 +25,7 @@ def free_ports(count: int) -> list[int]:
     low = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     found: list[int] = []
     for port in random.sample(range(low // 2, low), 200):
-        with socket.socket() as probe, contextlib.suppress(OSError):
+        with socket.socket(socket.AF_INET, kind) as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
             found.append(port)
         if len(found) == count:

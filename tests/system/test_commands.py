@@ -207,8 +207,9 @@ class TestScan:
     def test_healthy(self, server: MockServer) -> None:
         done = self.scan(server)
         assert (done.returncode, done.stderr) == (0, "")
-        head, names, *rows = done.stdout.splitlines()
+        head, names, *rows, board = done.stdout.splitlines()
         assert head.startswith("Ascend910B, chip 910B4, driver 25.2.0, ")
+        assert board == "board: 0 alarms, node Healthy"
         assert names.split() == ["CHIP", "PHY", "CARD", "NAME", "HEALTH", "LEVEL", "FAULTS"]
         assert [row.split() for row in rows] == [
             [str(i), str(i), f"{i}/0", f"Ascend910-{i}", "healthy", "NormalNPU", "-"] for i in range(8)

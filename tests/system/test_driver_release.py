@@ -94,7 +94,8 @@ def test_a_daemon_that_is_killed_meanwhile_stays_released(
         assert why.returncode == 2
         assert "no chip was seen yet, the driver is released until" in why.stderr
         time.sleep(1.0)  # twice the period of health queries
-        assert control.calls() == []
+        # Node faults go on: the BMC has nothing to do with the driver.
+        assert [call for call in control.calls() if not call["function"].startswith("ipmi")] == []
         assert driver_hosts(daemon.process.pid) == []
         assert daemon.object_file.read_bytes() == before
         assert release(daemon, "--end").returncode == 0

@@ -308,8 +308,9 @@ class TestEvents:
             rig.do("raise_fault", 1, Y, event=False)
             rig.do("clear_fault", 0, X, event=False)
             rig.until(lambda: rig.codes_of(1) == (Y,) and rig.codes_of(0) == (), step_ms=1000)
-            # At the latest after a period, seen by the real thread with the clock running beside it.
-            assert all(o.at.mono_ms - began_ms <= 301_000 for o in rig.of(ChipCodes, 1)[-1:])
+            # The plan has the 300 s to the millisecond in its own tests. Here real threads may lag behind the clock
+            # on a busy machine; a second period would be a query that was left out.
+            assert all(o.at.mono_ms - began_ms < 600_000 for o in rig.of(ChipCodes, 1)[-1:])
 
 
 class TestPolling:

@@ -8,7 +8,7 @@ import pytest
 
 from nodeagent.cli import table
 from nodeagent.core.errors import TableError
-from nodeagent.core.files import SHIPPED_RULES, SHIPPED_SWITCHES, SHIPPED_TABLES, read_shipped
+from nodeagent.core.files import SHIPPED_NODES, SHIPPED_RULES, SHIPPED_SWITCHES, SHIPPED_TABLES, read_shipped
 from nodeagent.policy.configuration_lint import DocumentKind, kind_of, lint_documents
 from nodeagent.sources.config_documents import shipped
 
@@ -47,9 +47,8 @@ def test_kinds(name: str, text: str, kind: DocumentKind) -> None:
 
 
 def test_shipped_documents_are_clean(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    paths = [
-        write(tmp_path / name, read_shipped(name)[1]) for name in (*SHIPPED_TABLES, SHIPPED_RULES, SHIPPED_SWITCHES)
-    ]
+    names = (*SHIPPED_TABLES, SHIPPED_RULES, SHIPPED_SWITCHES, SHIPPED_NODES)
+    paths = [write(tmp_path / name, read_shipped(name)[1]) for name in names]
     assert run("lint", *paths) == 0
     assert capsys.readouterr().out == ""
 
@@ -73,7 +72,8 @@ def test_lint_of_each_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         f"{levels}:2: unknown key 'SeparateNPUcode' is ignored; did you mean 'SeparateNPUCodes'? (warning)",
         f"{rules}:2: EventId is empty; this whole group of FaultDuration is dropped",
         f"{poll}:1: '5' is not a number of seconds in 30..3600; 300 is used (warning)",
-        f"{strange}:1: this document is neither faultCode.json nor faultCustomization.json nor SwitchFaultCode.json",
+        f"{strange}:1: this document is neither faultCode.json nor faultCustomization.json nor SwitchFaultCode.json nor"
+        " NodeDConfiguration.json",
     ]
 
 

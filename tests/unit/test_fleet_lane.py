@@ -173,6 +173,9 @@ class StoreTarget:
             if store.shuts:
                 store.gate.clear()
 
+    def delete(self, namespace: str, name: str) -> None:
+        raise AssertionError("nobody deletes this object")
+
     def edited(self, namespace: str, name: str) -> None:
         return None
 

@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 from kit.clock import FakeClock
 
+from nodeagent.core.alarms import Alarm
 from nodeagent.core.errors import ScenarioError
+from nodeagent.core.storage import StorageClient
 from nodeagent.mock.actions import ACTIONS
+from nodeagent.mock.bmc import BmcFault
 from nodeagent.mock.node import MockNode
 from nodeagent.mock.scenario import installed_nodes, load, load_node, parse
 from nodeagent.mock.spec import ChipSpec, NodeSpec, StartFailure, StartFault
@@ -36,7 +39,8 @@ def test_the_example_uses_every_action():
     scenario = parse(EXAMPLE, "example.yaml")
     assert scenario.node == NodeSpec(profile="a2", recovery_lag_ms=300, board_id=0x30)
     used = {entry.bound.action.name for entry in scenario.timeline}
-    assert used == {name for name in ACTIONS if not name.startswith("switch_")}
+    others = ("switch_", "storage_", "raise_alarm", "clear_alarm", "bmc")
+    assert used == {name for name in ACTIONS if not name.startswith(others)}
     assert [entry.at_s for entry in scenario.timeline][:3] == [1.0, 4.0, 5.0]
     assert [entry.line for entry in scenario.timeline] == list(range(3, 16))
 
@@ -90,6 +94,40 @@ node:
     assert scenario.timeline == ()
 
 
+def test_a_board_and_storage_clients():
+    scenario = parse(
+        """\
+node:
+  alarm_page: 12
+  serial_number: 2102310ABC
+  alarms:
+    - {code: "0000001D", device_id: 1, severity: critical, raised_s: 1721762816}
+    - {code: "62000006", subject: PSU}
+    - {code: "2C000031", subject: 0x2C}
+  storage: {dpc: [ok, process+memory], dtfs: []}
+timeline:
+  - {at_s: 1, do: bmc, silent: true, times: 2}
+  - {at_s: 2, do: storage_dtfs, gone: true}
+""",
+        "board.yaml",
+    )
+    node = MockNode(scenario.node, FakeClock())
+    now_s = FakeClock().now().wall_ms // 1000
+    assert node.board.state.alarms == (
+        Alarm(0x0000001D, 1721762816, 3, 0x00, 1),
+        Alarm(0x62000006, now_s, 2, 0x03, 255),
+        Alarm(0x2C000031, now_s, 2, 0x2C, 255),
+    )
+    assert (node.board.state.page, node.board.state.serial, node.board.present) == (12, "2102310ABC", True)
+    dpc, dtfs = (node.storage.files[client] for client in StorageClient)
+    assert (dpc.text.count("-12"), dtfs.text) == (1, "")
+    for entry in scenario.timeline:
+        entry.bound.run(node)
+    assert node.board.state.fault == BmcFault(silent=True, times=2)
+    assert node.storage.files[StorageClient.DTFS] is None
+    assert not MockNode(parse("node: {bmc: none}\n", "x.yaml").node, FakeClock()).board.present
+
+
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
@@ -122,6 +160,30 @@ node:
             2,
             "peer: must be cpu, npu, L2, na or a number",
         ),
+        ("node:\n  bmc: off\n", 2, "bmc: must be present or none, not False"),
+        ("node:\n  alarm_page: 17\n", 2, "alarm_page: must be a whole number 1..16"),
+        ("node:\n  serial_number: 2102310\n", 2, "serial_number: must be a text"),
+        ("node:\n  serial_number: 21é\n", 2, "serial_number: must be printable ASCII"),
+        ("node:\n  alarms: {}\n", 2, "alarms: must be a list"),
+        ("node:\n  alarms:\n    - {device_id: 1}\n", 3, "code: an alarm needs it"),
+        ("node:\n  alarms:\n    - {code: 0000001D}\n", 3, "code: write it in quotes"),
+        ('node:\n  alarms:\n    - {code: "1D", chip: 1}\n', 3, "chip: an alarm has no such key"),
+        ('node:\n  alarms:\n    - {code: "1D", device_id: 256}\n', 3, "device_id: must be a whole number 0..255"),
+        ('node:\n  alarms:\n    - {code: "1D", severity: hint}\n', 3, "severity: must be one of normal, minor"),
+        ('node:\n  alarms:\n    - {code: "1D", subject: cpu}\n', 3, "subject: must be the name of a device type"),
+        ('node:\n  alarms:\n    - {code: "1D", subject: UNKNOWN}\n', 3, "subject: must be the name of a device type"),
+        ("node:\n  storage: [dpc]\n", 2, "storage: must be a mapping"),
+        ("node:\n  storage: {nfs: [ok]}\n", 2, "nfs: storage has no such key; known: dpc, dtfs"),
+        ("node:\n  storage: {dpc: ok}\n", 2, "dpc: must be a list"),
+        ("node:\n  storage: {dpc: [link]}\n", 2, "dpc: an instance of dpc is ok, or memory or process"),
+        ("timeline:\n  - {at_s: 1, do: storage_dpc, mode: 0664}\n", 2, "mode: permission bits are a quoted octal"),
+        ('timeline:\n  - {at_s: 1, do: storage_dpc, mode: "0999"}\n', 2, "mode: permission bits are a quoted octal"),
+        ("timeline:\n  - {at_s: 1, do: storage_dtfs, instances: [memory]}\n", 2, "instances: an instance of dtfs is"),
+        ("timeline:\n  - {at_s: 1, do: bmc, completion_code: C3}\n", 2, "completion_code: write it in quotes"),
+        ('timeline:\n  - {at_s: 1, do: bmc, completion_code: "1C3"}\n', 2, "completion_code: a completion code is two"),
+        ("timeline:\n  - {at_s: 1, do: bmc, times: 0}\n", 2, "times: must be a whole number 1"),
+        ("timeline:\n  - {at_s: 1, do: raise_alarm}\n", 2, "code: raise_alarm needs it"),
+        ('timeline:\n  - {at_s: 1, do: clear_alarm, code: "1D", severity: minor}\n', 2, "severity: clear_alarm has no"),
         ("timeline: 5\n", 1, "timeline: must be a list"),
         ("timeline:\n  - {do: reset, chip: 1}\n", 2, "at_s: every entry"),
         ("timeline:\n  - {at_s: 1, chip: 1}\n", 2, "do: every entry"),

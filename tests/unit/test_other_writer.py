@@ -6,7 +6,16 @@ import pytest
 from contract.data.device_info.cases import VIEWS
 
 from nodeagent.core.instant import Instant
-from nodeagent.publish.other_writer import RECENT_MS, OtherWriter, WriterGuard, foreign_parts, other_writer
+from nodeagent.publish.other_writer import (
+    NODE_INFO_RECENT_MS,
+    RECENT_MS,
+    OtherWriter,
+    WriterGuard,
+    foreign_parts,
+    node_info_guard,
+    node_info_writer,
+    other_writer,
+)
 from nodeagent.render.device_info import config_map, render_device_info
 
 WROTE_MS = 1_760_000_000_000
@@ -126,3 +135,30 @@ def test_a_writer_is_current_for_a_quarter_of_an_hour() -> None:
     guard.look(published(managed("device-plugin")), now)
     assert guard.current(now.plus_ms(RECENT_MS)) is not None
     assert guard.current(now.plus_ms(RECENT_MS + 1)) is None
+
+
+def test_noded_is_another_writer_of_the_node_info_object_for_35_minutes() -> None:
+    """It writes again after 30 minutes (node-faults 4)."""
+    obj = {"metadata": {"managedFields": [managed("noded", {"f:data": {"f:NodeInfo": {}}})]}}
+    assert NODE_INFO_RECENT_MS == 35 * 60 * 1000
+    assert node_info_writer(obj, WROTE_MS + NODE_INFO_RECENT_MS) == OtherWriter("noded", WROTE_MS)
+    assert node_info_writer(obj, WROTE_MS + NODE_INFO_RECENT_MS + 1) is None
+    guard = node_info_guard(overwrite=False)
+    now = Instant(0, WROTE_MS)
+    assert guard.look(obj, now)
+    assert guard.wait_ms(now) == NODE_INFO_RECENT_MS
+
+
+@pytest.mark.parametrize("manager", ["nodeagent", "kubectl-edit"])
+def test_we_and_people_are_no_other_writers_of_it(manager: str) -> None:
+    obj = {"metadata": {"managedFields": [managed(manager, {"f:data": {"f:NodeInfo": {}}})]}}
+    assert node_info_writer(obj, WROTE_MS) is None
+    assert node_info_writer({"metadata": {}}, WROTE_MS) is None
+    assert node_info_writer({}, WROTE_MS) is None
+
+
+def test_owners_and_keys_of_ours_are_not_foreign() -> None:
+    owner = {"kind": "DaemonSet", "name": "nodeagent", "uid": "1"}
+    obj = {"metadata": {"ownerReferences": [owner]}, "data": {"NodeInfo": ""}}
+    assert foreign_parts(obj, known_keys={"NodeInfo"}, known_owners={"1"}) == []
+    assert foreign_parts(obj) == ["key NodeInfo", "owner DaemonSet/nodeagent"]

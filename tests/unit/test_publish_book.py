@@ -106,6 +106,28 @@ def test_c11_bad_object_found_later_is_written_over_twice() -> None:
     assert ledger.wait_ms(later) == 1001
 
 
+def test_more_attempts_may_be_owed_than_two() -> None:
+    ledger = written(book())
+    ledger.owe(3)
+    ledger.owe(2)
+    for owed in (3, 2, 1):
+        assert ledger.owed == owed
+        assert ledger.pending
+        later = START.plus_ms(10_000 * (4 - owed))
+        ledger.begin(later)
+        assert (ledger.taken(later) is None) == (owed > 1)
+    assert not ledger.pending
+
+
+def test_a_content_may_have_a_refresh_of_its_own() -> None:
+    ledger = book()
+    ledger.desire(1, "a")
+    ledger.begin(START)
+    assert ledger.taken(START, 7000) == 1
+    assert ledger.wait_ms(START) == 7000
+    assert ledger.refresh_at_ms == START.mono_ms + 7000
+
+
 def test_c12_an_attempt_under_way_makes_nothing_else_due() -> None:
     ledger = book()
     ledger.desire(1, "a")

@@ -52,6 +52,9 @@ def test_stdout_prints_documents_and_remembers_nothing() -> None:
     target.write(OBJECT)
     target.write(OBJECT)
     assert list(yaml.safe_load_all(stream.getvalue())) == [OBJECT, OBJECT]
+    target.delete("kube-system", "any")
+    assert list(yaml.safe_load_all(stream.getvalue())) == [OBJECT, OBJECT, None]
+    assert "# kube-system/any is deleted" in stream.getvalue()
     assert target.read("kube-system", "any") is None
     assert target.describe() == "standard output"
 

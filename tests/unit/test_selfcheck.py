@@ -12,11 +12,14 @@ from nodeagent.core.settings import (
     ClusterSettings,
     EventSettings,
     FaultSettings,
+    IpmiSettings,
     NodeObjectSettings,
     NodeSettings,
+    PublicFaultSettings,
     PublishSettings,
     Settings,
     ShadowSettings,
+    StorageSettings,
 )
 from nodeagent.daemon.selfcheck import cluster_checks, node_checks
 from nodeagent.daemon.selfcheck.check import Check, Verdict, fail, ok, shortened, skipped, warn, worst
@@ -40,6 +43,20 @@ NOW = Instant(1_000_000, NOW_S * 1000)
 SETTINGS = Settings(node=NodeSettings(name="worker-1"))
 GET = Call("get", "configmaps", "x", "kube-system", "mindx-dl-deviceinfo-worker-1")
 OWN = "mindx-dl-deviceinfo-worker-1"
+NODE_FAULTS = {
+    Right("create", "configmaps", "mindx-dl"),
+    *(Right(verb, "configmaps", "mindx-dl", "mindx-dl-nodeinfo-worker-1") for verb in ("get", "update", "delete")),
+    *(Right(verb, "configmaps", "mindx-dl", "mindx-dl-node-fault-config") for verb in ("get", "list", "watch")),
+    *(
+        Right(verb, "configmaps", "mindx-dl", f"nodeagent-publicfault-{client}-worker-1")
+        for verb in ("get", "update")
+        for client in ("dpc", "dtfs")
+    ),
+    Right("get", "pods", "mindx-dl"),
+}
+WITHOUT_NODE_FAULTS = replace(
+    SETTINGS, ipmi=IpmiSettings(transport="off"), public_faults=PublicFaultSettings(delivery="off")
+)
 
 
 class TestWorst:
@@ -65,11 +82,13 @@ class TestNeededRights:
             *(Right(verb, "pods") for verb in ("list", "watch")),
             *(Right(verb, "nodes", name="worker-1") for verb in ("get", "patch")),
             Right("create", "events", "kube-system"),
+            *NODE_FAULTS,
         }
+        assert len(set(needed_rights(SETTINGS))) == len(needed_rights(SETTINGS))
 
     def test_what_is_switched_off_needs_no_right(self) -> None:
         bare = replace(
-            SETTINGS,
+            WITHOUT_NODE_FAULTS,
             faults=FaultSettings(config_map=""),
             cluster=ClusterSettings(pods=False),
             node_object=NodeObjectSettings(enabled=False),
@@ -80,6 +99,20 @@ class TestNeededRights:
             ("configmaps", OWN),
         }
 
+    def test_each_side_of_node_faults_needs_its_own(self) -> None:
+        storage = StorageSettings(dpc="off", dtfs="auto")
+        rights = set(needed_rights(replace(WITHOUT_NODE_FAULTS, public_faults=PublicFaultSettings(), storage=storage)))
+        assert rights - set(needed_rights(WITHOUT_NODE_FAULTS)) == {
+            Right("create", "configmaps", "mindx-dl"),
+            *(Right(v, "configmaps", "mindx-dl", "nodeagent-publicfault-dtfs-worker-1") for v in ("get", "update")),
+        }
+        board = replace(WITHOUT_NODE_FAULTS, ipmi=IpmiSettings(), faults=FaultSettings(node_config_map=""))
+        assert {right.name for right in needed_rights(board) if right.namespace == "mindx-dl"} == {
+            "",
+            "mindx-dl-nodeinfo-worker-1",
+        }
+        assert not {right for right in needed_rights(WITHOUT_NODE_FAULTS) if right.namespace == "mindx-dl"}
+
     def test_conditions_need_the_status_of_the_node(self) -> None:
         wanted = replace(SETTINGS, node_object=NodeObjectSettings(conditions=True))
         assert Right("patch", "nodes", name="worker-1", subresource="status") in needed_rights(wanted)
@@ -89,7 +122,12 @@ class TestNeededRights:
     def test_a_shadow_needs_rights_on_its_own_object_only(self) -> None:
         shadow = replace(SETTINGS, publish=PublishSettings(mode="shadow"))
         names = {right.name for right in needed_rights(shadow) if right.verb == "update"}
-        assert names == {OWN + "-shadow"}
+        assert names == {
+            f"{OWN}-shadow",
+            "mindx-dl-nodeinfo-worker-1-shadow",
+            "nodeagent-publicfault-dpc-worker-1-shadow",
+            "nodeagent-publicfault-dtfs-worker-1-shadow",
+        }
         assert {right.verb for right in needed_rights(shadow) if right.name == OWN} == {"list", "watch"}
         apart = replace(shadow, shadow=ShadowSettings(compare=False))
         assert OWN not in {right.name for right in needed_rights(apart)}, "nothing is compared, nothing is followed"
@@ -132,7 +170,7 @@ class TestRights:
         check = check_rights(needed, [Right("watch", "pods")])
         assert check.verdict is Verdict.FAIL
         first, *rules = check.detail.splitlines()
-        assert first == "1 of 13 rights are missing"
+        assert first == f"1 of {len(needed)} rights are missing"
         assert rules == ["# ClusterRole", '- {apiGroups: [""], resources: ["pods"], verbs: ["watch"]}']
 
     def test_none_missing(self) -> None:

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,12 +14,13 @@ from nodeagent import __version__
 from nodeagent.core.clock import SystemClock, monotonic_s
 from nodeagent.core.model import ChipId, Family, Inventory, Product
 from nodeagent.core.observation import CarriedOver, ChipCodes, ChipSilent, InventorySeen, SourceComplete
-from nodeagent.core.settings import EventSettings, NodeSettings, Settings
+from nodeagent.core.settings import EventSettings, IpmiSettings, NodeSettings, PublicFaultSettings, Settings
 from nodeagent.core.telemetry import Event, EventReason, NullTelemetry
 from nodeagent.daemon.cluster import Cluster
 from nodeagent.daemon.core_loop import CoreLoop
 from nodeagent.daemon.health import BEAT_LIMIT_S, Conditions, not_ready, unhealthy
 from nodeagent.daemon.metrics import Registry
+from nodeagent.daemon.node_faults import node_faults_of
 from nodeagent.daemon.status import Status
 from nodeagent.daemon.supervisor import Loop, Supervisor
 from nodeagent.policy.listing import LibraryFacts
@@ -26,6 +28,8 @@ from nodeagent.publish.directory import DirectoryTarget
 from nodeagent.publish.publisher import Publisher
 from nodeagent.sources.chips import ChipSource
 from nodeagent.sources.links import LinkSource
+
+OFF = Settings(ipmi=IpmiSettings(transport="off"), public_faults=PublicFaultSettings(delivery="off"))
 
 
 class Source:
@@ -63,6 +67,10 @@ class Rig:
             telemetry,
             self.metrics,
         )
+        # Without a board, and with storage clients whose files are nowhere: nothing of them runs here.
+        self.node_faults = node_faults_of(
+            replace(OFF, node=NodeSettings("n1")), SystemClock(), None, None, None, telemetry, self.metrics
+        )
         self.status = Status(
             self.core,
             cast(ChipSource, self.source),
@@ -71,6 +79,7 @@ class Rig:
             self.supervisor,
             self.conditions,
             self.metrics,
+            self.node_faults,
             {"events": lambda: 3},
         )
         self.chips = [ChipId(i, i, i, 0) for i in range(3)]

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import yaml
+from board_act import board_act, board_stage
 from stage import OBJECT, OUT, WAIT_S, Stage, Unexpected
 from switch_act import switch_act
 
@@ -42,6 +43,8 @@ def main() -> int:
             second_act(stage)
         with Stage("a3", {}) as stage:
             switch_act(stage)
+        with board_stage() as (stage, bmc):
+            board_act(stage, bmc)
     except Unexpected as problem:
         print(f"\nunexpected: {problem}; see {OUT / 'daemon.log'}", file=sys.stderr)
         return 1

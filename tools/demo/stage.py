@@ -106,10 +106,13 @@ def _switches(data: Mapping[str, str]) -> Switches | None:
 
 
 class Stage:
-    """A mock node (a product, or a file that describes one), a daemon on it, and an eye on what it publishes."""
+    """A mock node (a product, or a file that describes one), a daemon on it, and an eye on what it publishes.
 
-    def __init__(self, node: str | Path, settings: dict[str, str]) -> None:
-        self.server = MockServer.start(node)
+    socket: of the mock node, None = anywhere.
+    """
+
+    def __init__(self, node: str | Path, settings: dict[str, str], socket: Path | None = None) -> None:
+        self.server = MockServer.start(node, socket=socket)
         self.control = self.server.control()
         shutil.rmtree(OBJECT.parent, ignore_errors=True)
         shutil.rmtree(OUT / ".state", ignore_errors=True)

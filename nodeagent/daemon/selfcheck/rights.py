@@ -9,8 +9,11 @@ from dataclasses import dataclass
 
 from nodeagent.core.errors import NodeAgentError
 from nodeagent.core.settings import Settings
+from nodeagent.core.storage import StorageClient
 from nodeagent.daemon.selfcheck.check import Check, fail, ok, warn
-from nodeagent.render.device_info import NAMESPACE, object_name
+from nodeagent.publish.public_fault_leftover import PUBLIC_FAULT_PREFIX
+from nodeagent.render import node_info
+from nodeagent.render.device_info import NAMESPACE, SHADOW_SUFFIX, object_name
 
 NAME = "rights"
 
@@ -76,7 +79,29 @@ def needed_rights(settings: Settings) -> tuple[Right, ...]:
         rights.append(Right("create", "events", settings.events.namespace))
     if settings.node_object.conditions and not shadow:
         rights.append(Right("patch", "nodes", name=settings.node.name, subresource="status"))
-    return tuple(rights)
+    return tuple(dict.fromkeys([*rights, *_node_fault_rights(settings, shadow)]))
+
+
+def _node_fault_rights(settings: Settings, shadow: bool) -> list[Right]:
+    """Node faults (node-faults 17.2): their objects, the levels, and our own pod, which says to whom they belong."""
+    rights: list[Right] = []
+    place, node = node_info.NAMESPACE, settings.node.name
+    if settings.ipmi.transport != "off":
+        own = node_info.object_name(node, shadow)
+        rights.append(Right("create", "configmaps", place))
+        rights += [Right(verb, "configmaps", place, own) for verb in ("get", "update", "delete")]
+        rights.append(Right("get", "pods", place))
+        if settings.faults.node_config_map:
+            namespace, _, name = settings.faults.node_config_map.partition("/")
+            rights += [Right(verb, "configmaps", namespace, name) for verb in ("get", "list", "watch")]
+    if settings.public_faults.delivery == "configmap":
+        suffix = SHADOW_SUFFIX if shadow else ""
+        for client in StorageClient:
+            if getattr(settings.storage, client.value) != "off":
+                own = f"{PUBLIC_FAULT_PREFIX}{client.value}-{node}{suffix}"
+                rights.append(Right("create", "configmaps", place))
+                rights += [Right(verb, "configmaps", place, own) for verb in ("get", "update")]
+    return rights
 
 
 def rbac_rules(rights: Sequence[Right]) -> list[str]:
