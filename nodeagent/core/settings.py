@@ -139,7 +139,7 @@ class IpmiSettings:
     device: str = setting("/dev/ipmi0", "Device file of the kernel's IPMI driver.")
     address: str = setting(
         "",
-        "Host name or IP address of the BMC, for transport `lan`; `{node}` in it stands for the name of the node. Empty:"
+        "Host name or IP address of the BMC, for transport `lan`; `{node}` in it stands for the node's name. Empty:"
         " what the file `address` in `ipmi.credentials_dir` says.",
     )
     port: int = setting(623, "UDP port of the BMC, for transport `lan`.", low=1, high=65535)
