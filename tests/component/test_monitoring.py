@@ -146,7 +146,7 @@ class TestDashboard:
             assert not cells & taken, panel["title"]
             taken |= cells
         rows = [panel["title"] for panel in panels if panel["type"] == "row"]
-        assert rows == ["Overview", "Switches", "Pipeline", "Driver", "Configuration", "Daemon"]
+        assert rows == ["Overview", "Switches", "Node faults", "Pipeline", "Driver", "Configuration", "Daemon"]
 
     def test_it_chooses_among_the_nodes_there_are(self) -> None:
         (query,) = [v["definition"] for v in board()["templating"]["list"] if v["name"] == "instance"]

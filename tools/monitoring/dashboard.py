@@ -128,6 +128,52 @@ ROWS: dict[str, list[Panel]] = {
             says="All are queried every 300 s, and every 5 s where events cannot be subscribed.",
         ),
     ],
+    "Node faults": [
+        stat(
+            "Nodes that jobs leave or avoid",
+            "sum(nodeagent_node_unhealthy@) or vector(0)",
+            6,
+            bad=True,
+            says="By alarms of their boards. `nodeagent why node` on the node says why.",
+        ),
+        stat("Boards that give no answer", "sum(nodeagent_board_stale@) or vector(0)", 6, bad=True),
+        stat("Faults of storage clients", "sum(nodeagent_storage_fault@) or vector(0)", 6, bad=True),
+        stat(
+            "Public faults that wait",
+            "sum(nodeagent_public_fault_waiting@) or vector(0)",
+            6,
+            bad=True,
+            says="ClusterD has not acknowledged them. For seconds that is no trouble.",
+        ),
+        lines(
+            "Node faults by level",
+            ("sum by (level) (nodeagent_node_faults@)", "{{level}}"),
+            ("sum(nodeagent_board_alarms_unlisted@)", "in no table"),
+        ),
+        table("Nodes to avoid by their boards now", "nodeagent_node_unhealthy@ == 1"),
+        table(
+            "Storage clients with a fault, or gone",
+            "nodeagent_storage_fault@ == 1 or nodeagent_storage_file_gone@ == 1",
+        ),
+        lines(
+            "Polls of the BMC and readings of state files by result",
+            ("sum by (result) (rate(nodeagent_ipmi_polls_total@[~]))", "BMC {{result}}"),
+            (
+                "sum by (client, result) (rate(nodeagent_storage_reads_total@[~]))",
+                "{{client}} {{result}}",
+            ),
+            unit="ops",
+        ),
+        lines("Duration of commands to the BMC", *_quantiles("ipmi_command_seconds"), unit="s"),
+        lines(
+            "Public fault messages by result",
+            (
+                "sum by (resource, result) (increase(nodeagent_public_fault_messages_total@[~]))",
+                "{{resource}} {{result}}",
+            ),
+            says="ClusterD takes one a second of all nodes together.",
+        ),
+    ],
     "Pipeline": [
         lines(
             "From the driver's stamp to the acknowledged write",
@@ -203,15 +249,18 @@ ROWS: dict[str, list[Panel]] = {
             "count by (version) (nodeagent_configuration_version_info@ == 1)",
             says="More than one version for long: a node does not see the ConfigMap, or refuses it.",
         ),
+        table("Levels of node faults in force", "count by (version) (nodeagent_node_configuration_version_info@ == 1)"),
         lines(
             "Refused contents",
             ("sum by (what) (increase(nodeagent_configuration_rejected_total@[~]))", "{{what}}"),
             ("sum(nodeagent_configuration_stale@)", "nodes on an older one"),
+            ("sum(nodeagent_node_configuration_stale@)", "nodes on older levels of node faults"),
         ),
         lines(
             "Suppressed faults and unknown codes",
             ("sum(nodeagent_faults_suppressed@)", "suppressed now"),
             ("sum by (code) (increase(nodeagent_unknown_codes_total@[~]))", "unknown {{code}}"),
+            ("sum by (code) (increase(nodeagent_unlisted_alarms_total@[~]))", "alarm in no table {{code}}"),
         ),
     ],
     "Daemon": [
