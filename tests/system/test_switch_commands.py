@@ -45,11 +45,17 @@ def command(a3: MockServer, *words: str, **more: object) -> subprocess.Completed
     return run_command(*words, *flags(settings))
 
 
+def line_of_switches(text: str) -> str:
+    """The line of `scan` about all switches."""
+    (line,) = [line for line in text.splitlines() if line.startswith("switches:")]
+    return line
+
+
 class TestScan:
     def test_no_fault(self, a3: MockServer, control: MockControl) -> None:
         done = command(a3, "scan")
         assert (done.returncode, done.stderr) == (0, "")
-        assert done.stdout.splitlines()[-1] == "switches: 0 faults, node Healthy"
+        assert line_of_switches(done.stdout) == "switches: 0 faults, node Healthy"
         assert control.state()["switch_rings"] == []
 
     def test_a_fault_of_a_switch_alone(self, a3: MockServer, control: MockControl) -> None:
@@ -67,7 +73,7 @@ class TestScan:
         path = tmp_path / "liblingqu-dcmi.so"
         done = command(a3, "scan", switches__library=path)
         assert (done.returncode, done.stderr) == (0, "")
-        assert done.stdout.splitlines()[-1] == (
+        assert line_of_switches(done.stdout) == (
             f"switches: nothing is known, there is no LingQu library: {path} does not exist or is no file"
         )
 
@@ -83,7 +89,7 @@ class TestScan:
     def test_switched_off(self, a3: MockServer) -> None:
         done = command(a3, "scan", switches__enabled="false")
         assert done.returncode == 0
-        assert done.stdout.endswith("there is no LingQu library: switches.enabled is false\n")
+        assert line_of_switches(done.stdout).endswith("there is no LingQu library: switches.enabled is false")
 
     @pytest.mark.parametrize("how", ["fails", "hangs", "crashes"])
     def test_one_that_gives_no_answer_is_unknown_and_hides_no_chip(
@@ -99,9 +105,9 @@ class TestScan:
         assert done.returncode == 2
         assert len([line for line in done.stdout.splitlines() if " healthy " in line]) == 16
         word = {"fails": "-8005", "hangs": "did not return within 0.5 s", "crashes": "SIGSEGV"}[how]
-        last = done.stdout.splitlines()[-1]
-        assert last.startswith("switches: nothing is known, the LingQu library gives no answer: ")
-        assert word in last
+        line = line_of_switches(done.stdout)
+        assert line.startswith("switches: nothing is known, the LingQu library gives no answer: ")
+        assert word in line
 
     def test_a_node_without_switches_says_nothing(self) -> None:
         done = run_command("scan", "--dry-run", "--node", "a2")

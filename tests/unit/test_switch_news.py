@@ -141,7 +141,8 @@ class TestScan:
             "1       4     cpu 0  NotHandle  [0x00abcdef,155913,cpu,na] not in the fault table,"
             " since 2025-10-09 08:53:10 UTC",
         ]
-        assert scan.as_text(self.found(bench)).splitlines()[-5] == "switches: 3 faults, node UnHealthy (Separate)"
+        whole = {**self.found(bench), "board": None, "storage": []}
+        assert scan.as_text(whole).splitlines()[-5] == "switches: 3 faults, node UnHealthy (Separate)"
 
     def test_states_without_faults(self) -> None:
         assert scan_switches.lines(self.found(SwitchBench())["switches"]) == ["switches: 0 faults, node Healthy"]
