@@ -72,7 +72,7 @@ image: ## build the container image with docker, podman or buildah; IMAGE_FLAGS=
 
 lock: $(VENV)/.tools ## choose anew the versions of the packages in the image
 	pip install --quiet --disable-pip-version-check $$(python tools/requirements.py lock)
-	uv pip compile pyproject.toml $(LOCK_FLAGS) -o requirements.lock
+	uv pip compile pyproject.toml --extra lan $(LOCK_FLAGS) -o requirements.lock
 	python tools/requirements.py build | uv pip compile - $(LOCK_FLAGS) -o requirements-build.lock
 
 clean: ## remove everything that was made

@@ -10,12 +10,13 @@ _HEAD = ("CLIENT", "CODE", "STATE", "LEVEL AT CLUSTERD", "FAULT")
 def lines(clients: list[dict[str, Any]], *, everything: bool = False) -> list[str]:
     """Lines of text.
 
-    clients: of `storage_json`. everything: clients that are not watched and faults that are not there too; without it
-    a node that has no storage client gets no line.
+    clients: of `storage_json`. everything: clients that are not watched, and faults of the others that are not there;
+    without it a node that has no storage client gets no line.
     """
     told = [client for client in clients if everything or client["watched"]]
     text = [_headline(client) for client in told]
-    rows = [_row(client, fault) for client in told for fault in client["faults"] if everything or _counts(fault)]
+    watched = [client for client in told if client["watched"]]
+    rows = [_row(client, fault) for client in watched for fault in client["faults"] if everything or _counts(fault)]
     if not rows:
         return text
     table = [_HEAD, *rows]

@@ -17,7 +17,7 @@ class AlarmsSeen:
 @dataclass(frozen=True, slots=True)
 class AlarmsSilent:
     """A poll failed, which is neither a fault nor a recovery. why: one sentence. no_way: nobody could be asked, because
-    there is no device, no address, no credentials."""
+    there is no device, no address, no credentials; a login that is refused is none of that."""
 
     why: str
     at: Instant

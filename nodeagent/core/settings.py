@@ -137,12 +137,16 @@ class IpmiSettings:
         choices=("inband", "lan", "off"),
     )
     device: str = setting("/dev/ipmi0", "Device file of the kernel's IPMI driver.")
-    address: str = setting("", "Host name or IP address of the BMC, for transport `lan`.")
+    address: str = setting(
+        "",
+        "Host name or IP address of the BMC, for transport `lan`; `{node}` in it stands for the node's name. Empty:"
+        " what the file `address` in `ipmi.credentials_dir` says.",
+    )
     port: int = setting(623, "UDP port of the BMC, for transport `lan`.", low=1, high=65535)
     credentials_dir: str = setting(
         "",
-        "Folder with the files `username` and `password` (a mounted Secret), for transport `lan`. They are read anew"
-        " for each login.",
+        "Folder with the files `username`, `password` and perhaps `address` (a mounted Secret), for transport `lan`."
+        " They are read anew for each login.",
     )
     poll_period_s: float = setting(60.0, "Distance of two polls of the alarms.", unit="s", low=0.2, high=600)
     command_deadline_s: float = setting(

@@ -24,7 +24,7 @@ def transport_text(settings: Settings) -> str:
     """The way to the BMC in a few words."""
     ipmi = settings.ipmi
     if ipmi.transport == "lan":
-        return f"LAN, {_address(settings) or 'no address'} port {ipmi.port}"
+        return f"LAN, {_address(settings) or 'the address of the Secret'}, port {ipmi.port}"
     return "the pretended BMC" if settings.mock.socket else ipmi.device
 
 

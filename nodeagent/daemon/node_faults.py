@@ -284,4 +284,6 @@ def _courier(settings: Settings, cluster: Cluster | None) -> Courier | None:
 
 def _audience(settings: Settings) -> str:
     """Who is told, in one word for the memory of what they know."""
-    return f"{settings.public_faults.delivery}-{settings.publish.mode}"
+    told = settings.public_faults.delivery
+    by = f"-{settings.publish.target}" if told == "configmap" else ""
+    return f"{told}{by}-{settings.publish.mode}"

@@ -8,6 +8,7 @@ from nodeagent.core.telemetry import Metrics
 from nodeagent.daemon.selfcheck.check import Check, Verdict
 from nodeagent.daemon.selfcheck.doctor import Doctor
 from nodeagent.daemon.selfcheck.node_checks import CHIPS, DAEMON, LIBRARY, SWITCH_LIBRARY
+from nodeagent.daemon.selfcheck.node_fault_checks import BOARD, PUBLIC_FAULTS, STORAGE
 from nodeagent.daemon.selfcheck.settings_checks import VERSIONS, compatibility_line
 
 log = logging.getLogger("nodeagent.self-check")
@@ -16,8 +17,8 @@ QUIET_S = 5.0
 """The first report goes first: so long after the start the machine is left to it."""
 PRODUCT_S = 300.0
 """How long the line of versions waits for the driver to say what it is."""
-_OWN = frozenset({LIBRARY, CHIPS, SWITCH_LIBRARY, DAEMON, VERSIONS})
-"""The daemon has a session with the driver and tells of it by itself; a second one would only be in its way."""
+_OWN = frozenset({LIBRARY, CHIPS, SWITCH_LIBRARY, BOARD, STORAGE, PUBLIC_FAULTS, DAEMON, VERSIONS})
+"""The daemon has a session with the driver, asks the BMC and tells of it; a second one is only in its way."""
 
 
 class StartCheck:

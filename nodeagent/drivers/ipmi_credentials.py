@@ -10,6 +10,7 @@ from nodeagent.core.errors import IpmiAccessError
 
 MAX_USER_BYTES = 16
 MAX_PASSWORD_BYTES = 20
+MAX_ADDRESS_LETTERS = 253
 """What IPMI 2.0 has room for (22.28, 22.30)."""
 _TOO_OPEN = stat.S_IWGRP | stat.S_IRWXO
 _MOUNTED = "..data/"
@@ -41,6 +42,25 @@ def read_credentials(folder: str, warn: Callable[[str], None] = lambda _: None) 
         _read(Path(folder, "username"), MAX_USER_BYTES, warn),
         _read(Path(folder, "password"), MAX_PASSWORD_BYTES, warn),
     )
+
+
+def read_address(folder: str) -> str:
+    """The text of the file `address`, where the Secret says which BMC its user belongs to.
+
+    Raises IpmiAccessError, also where there is no such file.
+    """
+    path = Path(folder or ".", "address")
+    try:
+        text = path.read_text(encoding="utf-8").strip()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise IpmiAccessError(
+            f"no address of the BMC: {path} cannot be read: {reason}",
+            "set ipmi.address, or give the Secret a key `address`",
+        ) from error
+    if not text or len(text) > MAX_ADDRESS_LETTERS or not text.isprintable() or " " in text:
+        raise IpmiAccessError(f"{path} is no host name and no IP address")
+    return text
 
 
 def _read(path: Path, limit_bytes: int, warn: Callable[[str], None]) -> str:

@@ -7,14 +7,14 @@ no good at recovering, and a process costs 0.1 s of processor time. So nothing o
 import contextlib
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nodeagent.core.errors import HostError, IpmiAccessError, IpmiError, NodeAgentError
 from nodeagent.drivers import ipmi_lan_child as child
 from nodeagent.drivers.host import DriverHost, HostSpec, HostStuckError, Reaper
 from nodeagent.drivers.ipmi import LoginRefusedError, NoAnswerError
-from nodeagent.drivers.ipmi_credentials import read_credentials
+from nodeagent.drivers.ipmi_credentials import read_address, read_credentials
 
 LOAD_DEADLINE_S = 30.0
 """For the start of Python and the import of pyghmi: 0.2 s, but a node may be very busy."""
@@ -31,7 +31,8 @@ _KINDS: dict[str, type[IpmiError]] = {
 
 @dataclass(frozen=True, slots=True)
 class LanSettings:
-    """Where the BMC is. address: host name or IP. credentials_dir: see `read_credentials`. deadline_s: per command."""
+    """Where the BMC is. address: host name or IP; empty = as the file `address` beside the credentials says, which is
+    read for each session. credentials_dir: see `read_credentials`. deadline_s: per command."""
 
     address: str
     port: int
@@ -58,11 +59,12 @@ class LanConnector:
 
         Raises LoginRefusedError (the caller must wait long before the next try), IpmiAccessError, NoAnswerError.
         """
-        if not self._settings.address:
-            raise IpmiAccessError("no address of the BMC", "set ipmi.address")
+        settings = self._settings
+        if not settings.address:
+            settings = replace(settings, address=read_address(settings.credentials_dir))
         # The child reads them again for itself. Here they are only looked at, before a process is started for nothing.
         read_credentials(self._settings.credentials_dir, self._warn_once)
-        return LanTransport(self._settings, self._reaper)
+        return LanTransport(settings, self._reaper)
 
     def _warn_once(self, sentence: str) -> None:
         if sentence not in self._warned:

@@ -13,13 +13,13 @@ from collections.abc import Callable
 from typing import Any
 
 from nodeagent.core.alarms import Alarm
-from nodeagent.core.board import AlarmsSilent, BoardFact
+from nodeagent.core.board import AlarmsSeen, AlarmsSilent, BoardFact
 from nodeagent.core.clock import Clock, monotonic_s
 from nodeagent.core.errors import IpmiAccessError, IpmiNotSupportedError, NodeAgentError
 from nodeagent.core.telemetry import Event, EventReason, EventSink, Metrics
 from nodeagent.drivers.ipmi import Connect, LoginRefusedError
 from nodeagent.policy.board import STALE_AFTER
-from nodeagent.sources.board_calls import Call, Ended, PollAlarms, ReadSerial, fact_of
+from nodeagent.sources.board_calls import Call, Ended, PollAlarms, ReadSerial
 from nodeagent.sources.board_plan import BoardPlan, BoardTimes, Outcome
 
 log = logging.getLogger("nodeagent.board")
@@ -148,7 +148,7 @@ class BoardSource:
             self._metrics.set("source_last_success_timestamp_seconds", now.wall_ms / 1000, source="ipmi")
             self._plan.on_poll(Outcome.GOOD, begun_ms, now.mono_ms)
             self._well()
-            self._emit(fact_of(ended, now))
+            self._emit(AlarmsSeen(ended.value or (), ended.call.begun))
         elif not ended.call.given_up:  # that poll was told as a failed one already
             self._failed(_outcome(ended.error), ended.error.sentence, begun_ms, ended.error.hint)
 
@@ -167,7 +167,7 @@ class BoardSource:
         elif self._plan.failures >= STALE_AFTER:
             kept = "the node faults of the last good poll stay" if self._plan.good_ever else "node faults are not known"
             self._say(EventReason.BOARD_SILENT, f"{self._plan.failures} polls in a row have failed, {kept}: {text}")
-        self._emit(AlarmsSilent(why, now))
+        self._emit(AlarmsSilent(why, now, outcome is Outcome.NO_ACCESS))
 
     def _take_serial(self, ended: Ended[str]) -> None:
         now_ms = self._clock.now().mono_ms

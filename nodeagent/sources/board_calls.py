@@ -14,9 +14,8 @@ from nodeagent.core.alarms import Alarm
 from nodeagent.core.board import AlarmsSeen, AlarmsSilent, BoardFact
 from nodeagent.core.clock import Clock, monotonic_s
 from nodeagent.core.errors import IpmiAccessError, IpmiError, NodeAgentError
-from nodeagent.core.instant import Instant
 from nodeagent.core.telemetry import Metrics
-from nodeagent.drivers.ipmi import Connect, Raw, Transport, result_label
+from nodeagent.drivers.ipmi import Connect, LoginRefusedError, Raw, Transport, result_label
 from nodeagent.policy.board import BoardState, board_step
 from nodeagent.policy.node_table import NodeTable
 
@@ -88,16 +87,13 @@ def look_at_board(
         finally:
             _close(transport)
     except (IpmiError, IpmiAccessError) as problem:
-        fact = AlarmsSilent(problem.sentence, clock.now(), isinstance(problem, IpmiAccessError))
+        fact = AlarmsSilent(problem.sentence, clock.now(), no_way(problem))
     return board_step(BoardState(), [fact], clock.now(), table).state
 
 
-def fact_of(ended: Ended[tuple[Alarm, ...]], now: Instant) -> BoardFact:
-    """What a poll that came back says of the board."""
-    if ended.value is not None:
-        return AlarmsSeen(ended.value, ended.call.begun)
-    why = ended.error.sentence if ended.error is not None else "no reason is known"
-    return AlarmsSilent(why, now, isinstance(ended.error, IpmiAccessError))
+def no_way(error: NodeAgentError) -> bool:
+    """Nobody could be asked. A refused login is no such case: there is a BMC, and something is to be put right."""
+    return isinstance(error, IpmiAccessError) and not isinstance(error, LoginRefusedError)
 
 
 def _measured(transport: Transport, metrics: Metrics) -> Raw:

@@ -31,6 +31,12 @@ def uncommented(folder: Path, overlay: str) -> Path:
     return path.parent
 
 
+def blocks_of_the_readme() -> list[str]:
+    """YAML of manifests/README.md: kustomization, settings of a BMC on the network, and two patches."""
+    found: list[str] = re.findall(r"```yaml\n(.*?)```", (MANIFESTS / "README.md").read_text(), re.DOTALL)
+    return found
+
+
 def rendered(cluster: Cluster, folder: Path) -> list[Object]:
     return objects(cluster.kubectl("kustomize", folder).stdout)
 
@@ -94,7 +100,7 @@ class TestRendered:
         assert not [volume for volume in daemon.pod["volumes"] if "hostPath" in volume]
 
     def test_the_kustomization_of_the_readme(self, control_plane: Cluster, tmp_path: Path) -> None:
-        (text,) = re.findall(r"```yaml\n(.*?)```", (MANIFESTS / "README.md").read_text(), re.DOTALL)
+        text, *_ = blocks_of_the_readme()
         shutil.copytree(MANIFESTS, tmp_path / "nodeagent" / "manifests")
         (tmp_path / "kustomization.yaml").write_text(text)
         (tmp_path / "config.yaml").write_text("log: {level: debug}\n")
@@ -103,6 +109,25 @@ class TestRendered:
         assert daemon.settings().log.level == "debug"
         assert daemon.container["image"].startswith("registry.example.com/nodeagent:")
         assert [o for o in found if o["kind"] == "ValidatingAdmissionPolicy"]
+
+    def test_a_bmc_on_the_network_as_in_the_readme(self, mindx_dl: Cluster, tmp_path: Path) -> None:
+        text, settings, bmc, fault_diag = blocks_of_the_readme()
+        shutil.copytree(MANIFESTS, tmp_path / "nodeagent" / "manifests")
+        files = {"kustomization.yaml": f"{text}patches: [{{path: bmc.yaml}}, {{path: fault-diag.yaml}}]\n"}
+        diag = "log: {fault_diag_file: /var/log/mindx-dl/noded/noded.log}\n"
+        files |= {"config.yaml": settings + diag, "bmc.yaml": bmc, "fault-diag.yaml": fault_diag}
+        for name, content in files.items():
+            (tmp_path / name).write_text(content)
+        daemon = Daemon.of(rendered(mindx_dl, tmp_path))
+        ipmi = daemon.settings().ipmi
+        assert (ipmi.transport, ipmi.address) == ("lan", "bmc-{node}.example.com")
+        mount, volume = daemon.volume(ipmi.credentials_dir)
+        assert mount["readOnly"] is True
+        assert volume["secret"] == {"secretName": "nodeagent-bmc", "defaultMode": 0o400}
+        mount, volume = daemon.volume(daemon.settings().log.fault_diag_file)
+        assert volume["hostPath"]["path"] == mount["mountPath"] == "/var/log/mindx-dl/noded"
+        done = mindx_dl.kubectl("apply", "--dry-run=server", "--validate=strict", "-k", tmp_path)
+        assert "Warning" not in done.stderr
 
 
 class TestAccepted:
@@ -349,12 +374,25 @@ class TestPolicyPerNode:
 
     def test_a_live_daemon_works_within_it(self, bound: Bound, tmp_path: Path) -> None:
         kubeconfig = bound.cluster.kubeconfig(bound.token, f"bound-{bound.node}")
+        quick = {"ipmi__poll_period_s": 0.2, "ipmi__report_interval_s": 0.05, "storage__read_period_s": 0.1}
+
+        def there(name: str) -> bool:
+            return bound.cluster.config_map(NAMESPACE, f"{name}-{bound.node}") is not None
+
         with (
             MockServer.start("a2") as server,
-            daemon_in(bound.cluster, server, tmp_path, bound.node, kubeconfig) as daemon,
+            server.control() as control,
+            daemon_in(bound.cluster, server, tmp_path, bound.node, kubeconfig, **quick) as daemon,
         ):
             daemon.wait(lambda parsed: not parsed.faults)
             wait_until(lambda: "accelerator" in self._labels(bound), "the node is labelled")
+            control.raise_alarm("0000001D", device_id=1)
+            for client in ("dpc", "dtfs"):
+                control.set_storage(client, "process")
+                wait_until(lambda c=client: there(f"nodeagent-publicfault-{c}"), "the storage fault is told")
+            wait_until(lambda: there("mindx-dl-nodeinfo"), "the alarm is published")
+            control.clear_alarm("0000001D")
+            wait_until(lambda: not there("mindx-dl-nodeinfo"), "it is gone")
             assert "grant" not in daemon.words()
             assert "nodeagent-per-node" not in daemon.words()
 

@@ -64,6 +64,18 @@ def test_settings_load_and_are_shadow(file: Path) -> None:
     assert settings.publish.mode == "shadow"
 
 
+@pytest.mark.parametrize("overlay", ["a2", "a3"])
+def test_settings_in_comments_are_understood(overlay: str) -> None:
+    path = MANIFESTS / "overlays" / overlay / "config.yaml"
+    text = re.sub(r"^# ( *[a-z_]+:)", r"\1", path.read_text(), flags=re.MULTILINE)
+    switched_on = load_settings(text, str(path), {"NODE_NAME": "worker-1"})
+    assert text != path.read_text()
+    assert switched_on.log.fault_diag_file == "/var/log/mindx-dl/noded/noded.log"
+    plain = load_settings(path.read_text(), str(path), {"NODE_NAME": "worker-1"})
+    assert (switched_on.ipmi, switched_on.storage) == (plain.ipmi, plain.storage), "they say that they are the defaults"
+    assert switched_on.public_faults == plain.public_faults
+
+
 def test_one_switch_goes_live() -> None:
     for file in SETTINGS_FILES:
         live = file.read_text().replace("\n  mode: shadow\n", "\n  mode: live\n")
@@ -103,6 +115,18 @@ class TestDryRun:
     def test_the_scenario_plays(self) -> None:
         node = scenario.load(DRY_RUN / "node.yaml").node
         assert scenario.load(DRY_RUN / "timeline.yaml", node).timeline
+
+    def test_node_faults_come_and_go_when_the_readme_says(self) -> None:
+        steps = yaml.safe_load((DRY_RUN / "timeline.yaml").read_text())["timeline"]
+        (came,), (gone,) = ([s for s in steps if s["do"] == do] for do in ("raise_alarm", "clear_alarm"))
+        died, back = (s for s in steps if s["do"] == "storage_dpc")
+        assert came["code"] == gone["code"]
+        assert died["instances"] == ["process"]
+        assert "instances" not in back, "one healthy instance"
+        rows = [line for line in (MANIFESTS / "README.md").read_text().splitlines() if "-dry-run-<node>-shadow" in line]
+        assert [f"from {came['at_s']} s to {gone['at_s']} s" in row for row in rows] == [False, True, False]
+        said = f"`occur` at {died['at_s']} s, `recover` at {back['at_s']} s"
+        assert [said in row for row in rows] == [False, False, True]
 
 
 class TestPolicy:

@@ -8,7 +8,7 @@ import contextlib
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,10 @@ DEADLINE_S = 10.0
 
 
 class Hand:
-    """The commands. The device is opened by the first one that needs it, and stays open until it fails."""
+    """The commands. The first one that needs the device opens it; polls and serial numbers that fail close it."""
 
     def __init__(self) -> None:
+        self._deadline_s = DEADLINE_S
         self._transport: DeviceTransport | None = None
         self._started: dict[int, subprocess.Popen[bytes]] = {}
 
@@ -36,21 +37,23 @@ class Hand:
 
     def poll(self) -> list[list[int]]:
         """The present alarms: code, seconds, severity, subject, device."""
-        return [[a.code, a.raised_s, a.severity, a.subject, a.device_id] for a in poll_alarms(self._raw)]
+        with self._closed_by_errors():
+            return [[a.code, a.raised_s, a.severity, a.subject, a.device_id] for a in poll_alarms(self._raw)]
 
     def serial_number(self) -> str:
         """The serial number of the product."""
-        return read_serial_number(self._raw)
+        with self._closed_by_errors():
+            return read_serial_number(self._raw)
 
     def raw(self, netfn: int, command: int, data: str) -> str:
-        """One command, its data and its answer in hex."""
+        """One command, its data and its answer in hex. The device stays open whatever happens."""
         return self._raw(netfn, command, bytes.fromhex(data)).hex()
 
-    def close(self) -> None:
-        """Close the device."""
+    def close(self, deadline_s: float = DEADLINE_S) -> None:
+        """Close the device. From the next opening on, a command may take so long."""
         if self._transport is not None:
             self._transport.close()
-        self._transport = None
+        self._transport, self._deadline_s = None, deadline_s
 
     def run(self, words: Sequence[str]) -> list[Any]:
         """Run a program to its end: its exit status, and what it wrote."""
@@ -71,8 +74,16 @@ class Hand:
 
     def _raw(self, netfn: int, command: int, data: bytes) -> bytes:
         if self._transport is None:
-            self._transport = DeviceTransport(str(DEVICE), DEADLINE_S, lambda: None)
+            self._transport = DeviceTransport(str(DEVICE), self._deadline_s, lambda: None)
         return self._transport.raw(netfn, command, data)
+
+    @contextlib.contextmanager
+    def _closed_by_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except NodeAgentError:
+            self.close(self._deadline_s)
+            raise
 
 
 def main() -> int:
@@ -87,8 +98,6 @@ def main() -> int:
         try:
             answer = {"is": getattr(hand, name)(**order)}
         except NodeAgentError as error:
-            with contextlib.suppress(NodeAgentError):
-                hand.close()
             answer = {"error": type(error).__name__, "says": error.sentence, "hint": error.hint}
         print(json.dumps(answer), flush=True)
     return 0

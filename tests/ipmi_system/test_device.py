@@ -11,6 +11,9 @@ from kit.daemon import wait_until
 from kit.guest import ANSWER_LIMIT_S, GuestError, IpmiGuest
 from kit.ipmi_ways import failure
 
+from nodeagent.drivers.ipmi_alarms import alarm_request
+from nodeagent.drivers.ipmi_label import label_request
+
 DEVICE_ID = "00000309"
 """Completion code, and the first bytes of the device id as tests/ipmi/bmc.emu gives them."""
 KERNEL = {
@@ -56,7 +59,27 @@ def test_a_command_that_is_too_long(guest: IpmiGuest) -> None:
     assert guest.poll() == ()
 
 
-def test_a_late_answer_is_not_taken_for_the_next_one(bmc: BmcSimulator, guest: IpmiGuest) -> None:
+def test_an_answer_after_the_deadline_is_not_taken_for_the_next_one(bmc: BmcSimulator, guest: IpmiGuest) -> None:
+    """On one open file: the kernel hands over the old answer first."""
+    bmc.say([CPU_1], serial="210200ABCDEF", delay_ms=2000, times=1)
+    guest.close(deadline_s=1)
+    with pytest.raises(GuestError) as caught:
+        guest.raw(0x30, 0x94, alarm_request(0))
+    assert caught.value.kind == "NoAnswerError"
+
+    def label() -> bytes:
+        try:
+            return guest.raw(0x30, 0x90, label_request(0))
+        except GuestError as error:
+            if error.kind != "NoAnswerError":
+                raise
+            return b""  # the BMC has not finished yet
+
+    assert wait_until(label) == b"\x00\x80210200ABCDEF"
+    guest.close()
+
+
+def test_a_poll_goes_on_when_the_kernel_gave_an_answer_up(bmc: BmcSimulator, guest: IpmiGuest) -> None:
     bmc.say([CPU_1], delay_ms=6000)
     before = len(bmc.asked())
     guest.tell(json.dumps({"do": "poll"}))  # QEMU tells the kernel C3 after 4 s, and our poll asks again

@@ -156,6 +156,18 @@ class Cluster:
         finally:
             connection.close()
 
+    def changes(self, path: str, since: str) -> list[dict[str, Any]]:
+        """Watch events of a collection after the version `since`, up to now."""
+        connection = self._connection(None, LIMIT_S)
+        try:
+            query = f"watch=true&resourceVersion={since}&timeoutSeconds=1"
+            connection.request("GET", f"{path}?{query}", headers=_headers(ADMIN_TOKEN))
+            response = connection.getresponse()
+            assert response.status == 200, response.read()
+            return [json.loads(line) for line in iter(response.readline, b"")]
+        finally:
+            connection.close()
+
     def create(self, path: str, kind: str, name: str, **fields: object) -> Any:
         """POST an object to the collection at `path`, as in `/api/v1/namespaces`; what the server made of it."""
         version = path.removeprefix("/apis/").removeprefix("/api/")

@@ -28,6 +28,8 @@ ANSWER_LIMIT_S = 60.0
 """Bounds of the waits on a guest: at least three times what a machine with three programs for each processor took. That
 was 10 s (at rest 4 s) for the start up to the first words of a program of ours, 15 s for those of the daemon, 12 s for
 an answer where QEMU gives up three times."""
+DEADLINE_S = 10.0
+"""Of a command to the BMC, as the daemon's (node-faults 2.3)."""
 SHARE = "/run/share"
 """Where the guest sees `Guest.share`."""
 _DEVICE_ID = (0x06, 0x01)
@@ -155,12 +157,12 @@ class IpmiGuest(Guest):
         return str(self.ask("serial_number"))
 
     def raw(self, netfn: int, command: int, data: bytes) -> bytes:
-        """One command; completion code and payload."""
+        """One command; completion code and payload. The device stays open whatever happens."""
         return bytes.fromhex(self.ask("raw", netfn=netfn, command=command, data=data.hex()))
 
-    def close(self) -> None:
-        """Close the device; the next command opens it again."""
-        self.ask("close")
+    def close(self, deadline_s: float = DEADLINE_S) -> None:
+        """Close the device; the next command opens it again, and may take so long."""
+        self.ask("close", deadline_s=deadline_s)
 
     def run(self, *words: object) -> tuple[int, str]:
         """Run a program in the guest to its end: exit status, and what it wrote."""

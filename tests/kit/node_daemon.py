@@ -20,6 +20,8 @@ from kit.node_leftovers import CGROUPS
 from kit.server_process import free_ports
 
 from nodeagent.core.errors import ReadBackError
+from nodeagent.core.storage import StorageClient
+from nodeagent.render import node_info, public_fault
 from nodeagent.render.device_info import NAMESPACE as TARGET_NAMESPACE
 from nodeagent.render.device_info import object_name
 from nodeagent.render.reading import ParsedDeviceInfo, parse_device_info
@@ -36,7 +38,8 @@ class DaemonInPod:
 
     hardware: folder of the socket of a mock node outside of the pod, which outlives it; None = the pod's own.
     settings: `a.b` to value, over those of the overlay. container: fields of the container to be changed. overlay: its
-    name. host: where the folders lie that the overlay takes from the machine, all but /dev; needed where it takes any.
+    name. host: where the folders lie that the overlay takes from the machine, all but /dev, and /proc where it has no
+    folder `proc`; needed where it takes any.
     """
 
     node: RealNode
@@ -54,11 +57,52 @@ class DaemonInPod:
         return SELECTORS[self.overlay]
 
     @property
+    def node_name(self) -> str:
+        """The node whose objects it writes."""
+        return f"dry-run-{NODE}" if self.overlay == "dry-run" else NODE
+
+    @property
+    def shadow(self) -> bool:
+        """It writes to the names that nobody reads."""
+        return self.settings.get("publish.mode") == "shadow"
+
+    @property
     def object_path(self) -> str:
         """Path of the published object at the API server."""
-        name = f"dry-run-{NODE}" if self.overlay == "dry-run" else NODE
-        shadow = self.settings.get("publish.mode") == "shadow"
-        return f"/api/v1/namespaces/{TARGET_NAMESPACE}/configmaps/{object_name(name, shadow)}"
+        return f"/api/v1/namespaces/{TARGET_NAMESPACE}/configmaps/{object_name(self.node_name, self.shadow)}"
+
+    def node_info(self) -> Object | None:
+        """The node-info object."""
+        return self.node.cluster.config_map(NAMESPACE, node_info.object_name(self.node_name, self.shadow))
+
+    def wait_for_alarms(self, *codes: str) -> Object:
+        """The node-info object once it names just these alarms; empty when there is to be none."""
+
+        def named() -> set[str]:
+            found = self.node_info()
+            devices = [] if found is None else json.loads(found["data"]["NodeInfo"])["NodeInfo"]["FaultDevList"]
+            return {code for device in devices for code in device["FaultCode"]}
+
+        try:
+            wait_until(lambda: named() == set(codes) and (codes or self.node_info() is None), f"alarms are {codes}")
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.node_info()}\n{self.logs()}") from None
+        return self.node_info() or {}
+
+    def public_fault(self, client: StorageClient) -> Object | None:
+        """The object that tells ClusterD of a storage client."""
+        return self.node.cluster.config_map(NAMESPACE, public_fault.object_name(client, self.node_name, self.shadow))
+
+    def wait_for_assertion(self, client: StorageClient, code: str, assertion: str) -> Object:
+        """That object once its message says this of a fault."""
+
+        def said() -> set[tuple[str, str]]:
+            found = self.public_fault(client)
+            faults = [] if found is None else json.loads(found["data"]["PublicFault"])["faults"]
+            return {(fault["faultCode"], fault["assertion"]) for fault in faults}
+
+        wait_until(lambda: (code, assertion) in said(), f"{code} {assertion}")
+        return self.public_fault(client) or {}
 
     def apply(self) -> None:
         """Create or update the objects."""
@@ -88,7 +132,8 @@ class DaemonInPod:
         for volume in pod["volumes"]:
             if volume.get("hostPath") and volume["name"] != "dev":
                 assert self.host is not None
-                volume["hostPath"]["path"] = str(self.host / volume["name"])
+                if volume["name"] != "proc" or (self.host / "proc").exists():
+                    volume["hostPath"]["path"] = str(self.host / volume["name"])
         (container,) = pod["containers"]
         container |= {"image": self.image, "imagePullPolicy": "Never"}
         container["ports"] = [{"name": "http", "containerPort": self._port}]
@@ -198,7 +243,7 @@ class DaemonInPod:
 
 @contextlib.contextmanager
 def daemon_in_pod(node: RealNode, hardware: Path | None = None, **fields: Any) -> Iterator[DaemonInPod]:
-    """A DaemonSet of ours whose pod runs and is ready; it and its published object are deleted at the end."""
+    """A DaemonSet of ours whose pod runs and is ready; it and its published objects are deleted at the end."""
     daemon = DaemonInPod(node, hardware, **fields)
     try:
         daemon.apply()
@@ -207,3 +252,7 @@ def daemon_in_pod(node: RealNode, hardware: Path | None = None, **fields: Any) -
     finally:
         daemon.delete()
         node.cluster.call("DELETE", daemon.object_path)
+        names = [node_info.object_name(daemon.node_name, daemon.shadow)]
+        names += [public_fault.object_name(client, daemon.node_name, daemon.shadow) for client in StorageClient]
+        for name in names:
+            node.cluster.call("DELETE", f"/api/v1/namespaces/{NAMESPACE}/configmaps/{name}")

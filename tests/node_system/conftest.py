@@ -1,18 +1,19 @@
 """One real node for all tests of this folder. They carry the marker `node`, and run by `make test-node`."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from kit.cluster import foreign_without
 from kit.manifests import NAMESPACE
-from kit.node import RealNode
+from kit.node import NODE, RealNode
 from kit.node_daemon import DaemonInPod, daemon_in_pod
 from kit.node_images import missing_tools
 from kit.outside import mark_below, no_http_proxy
 
-from nodeagent.mock.launch import MockServer
+from nodeagent.mock.launch import MockServer, library_dir
 
 START_S = 900
 """For whichever test comes first: it waits for the image to be built."""
@@ -56,6 +57,18 @@ def hardware(tmp_path: Path) -> Iterator[MockServer]:
         yield server
     finally:
         server.stop()
+
+
+@pytest.fixture
+def host(node: RealNode, tmp_path: Path) -> Iterator[Path]:
+    """What the overlay finds on the machine: a driver, and the label of MindCluster."""
+    folder = tmp_path / "host"
+    driver = folder / "ascend" / "driver" / "lib64"
+    driver.mkdir(parents=True)
+    shutil.copy(library_dir() / "libdcmi.so", driver)
+    node.cluster.kubectl("label", "node", NODE, "workerselector=dls-worker-node")
+    yield folder
+    node.cluster.kubectl("label", "node", NODE, "workerselector-")
 
 
 @pytest.fixture

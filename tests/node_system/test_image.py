@@ -13,10 +13,11 @@ def test_nothing_of_the_build_is_in_it(daemon: DaemonInPod) -> None:
     look = "for name in sh nodeagent tini gcc cc pip pip3 meson ninja; do command -v $name; done; true"
     found = daemon.exec("sh", "-c", look).stdout.split()
     assert sorted(path.rpartition("/")[2] for path in found) == ["nodeagent", "sh", "tini"]
-    names = "yaml pip setuptools mesonpy kubernetes.aio aiohttp"
+    there, absent = ("yaml", "pyghmi.ipmi"), ("pip", "setuptools", "mesonpy", "kubernetes.aio", "aiohttp", "grpc")
+    names = " ".join((*there, *absent))
     look = f"import importlib.util as u\nfor n in '{names}'.split():\n print(n, u.find_spec(n) is not None)"
     told = dict(line.split() for line in daemon.exec("/opt/nodeagent/bin/python", "-c", look).stdout.splitlines())
-    assert told == {name: str(name == "yaml") for name in names.split()}
+    assert told == {name: str(name in there) for name in (*there, *absent)}
 
 
 def test_byte_code_is_there_and_belongs_to_the_modules(daemon: DaemonInPod) -> None:

@@ -1,36 +1,21 @@
 """The overlay for nodes with chips, as root with all privileges, on the mock library in place of the vendor's."""
 
 import json
-import shutil
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-import pytest
 from kit.daemon import wait_until
 from kit.manifests import NAMESPACE, one
 from kit.node import NODE, RealNode
 from kit.node_daemon import DaemonInPod, daemon_in_pod
 
 from nodeagent.mock.client import MockControl
-from nodeagent.mock.launch import MockServer, library_dir
+from nodeagent.mock.launch import MockServer
 from nodeagent.render.device_info import NAMESPACE as TARGET_NAMESPACE
 from nodeagent.render.device_info import object_name
 
 CODE = "80E18005"
 FAULT = ("Ascend910-3", CODE)
-
-
-@pytest.fixture
-def host(node: RealNode, tmp_path: Path) -> Iterator[Path]:
-    """What the overlay finds on the machine: a driver, and the label of MindCluster."""
-    folder = tmp_path / "host"
-    driver = folder / "ascend" / "driver" / "lib64"
-    driver.mkdir(parents=True)
-    shutil.copy(library_dir() / "libdcmi.so", driver)
-    node.cluster.kubectl("label", "node", NODE, "workerselector=dls-worker-node")
-    yield folder
-    node.cluster.kubectl("label", "node", NODE, "workerselector-")
 
 
 def installed(

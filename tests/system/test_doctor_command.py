@@ -25,6 +25,9 @@ ALL = [
     "library",
     "chips",
     "switch-library",
+    "board",
+    "storage",
+    "public-faults",
     "daemon",
     "state-folder",
     "target-folder",
@@ -140,7 +143,7 @@ def test_a_released_driver_is_left_alone(server: MockServer, tmp_path: Path) -> 
             control.log_calls(True)
             control.calls(clear=True)
             done = run_command("doctor", *flags(daemon.settings), "--output", "json")
-            assert control.calls() == []
+            assert [call for call in control.calls() if not call["function"].startswith("ipmi")] == [], "of the driver"
             control.log_calls(False)
         checks = found(done)
         assert checks["library"] == checks["chips"] == "skipped"

@@ -1,65 +1,47 @@
-"""Signs of a real NPU, and the dry run that refuses to pretend beside one."""
+"""The ways to the BMC and to the storage clients, from settings."""
 
-from dataclasses import replace
-from pathlib import Path
+import os
 
 import pytest
 
-from nodeagent.cli import run
-from nodeagent.core.errors import SettingsError
-from nodeagent.core.settings import MockSettings, PublishSettings, Settings
-from nodeagent.drivers.hardware import npu_traces
+from nodeagent.core.settings import IpmiSettings, MockSettings, NodeSettings, Settings, StorageSettings
+from nodeagent.daemon.hardware import hang_s, storage_settings, transport_text, trusted_uids
+from nodeagent.mock.folder import proc_of
 
-LIVE = Settings(publish=PublishSettings(target="kubernetes"))
-
-
-def pci(root: Path, name: str, vendor: str, kind: str) -> None:
-    device = root / "sys" / "bus" / "pci" / "devices" / name
-    device.mkdir(parents=True)
-    (device / "vendor").write_text(vendor + "\n")
-    (device / "class").write_text(kind + "\n")
-
-
-def test_a_machine_without_one(tmp_path: Path) -> None:
-    assert npu_traces(tmp_path) == ()
-    pci(tmp_path, "0000:01:00.0", "0x19e5", "0x020000")  # a network card of the same vendor
-    pci(tmp_path, "0000:02:00.0", "0x10de", "0x120000")  # an accelerator of another
-    (tmp_path / "sys" / "bus" / "pci" / "devices" / "0000:03:00.0").mkdir()  # pulled just now
-    assert npu_traces(tmp_path) == ()
-
-
-def test_device_files_and_pci_devices_are_signs(tmp_path: Path) -> None:
-    (tmp_path / "dev").mkdir()
-    for name in ("davinci_manager", "davinci0", "davinci1", "davinci2", "davinci_other"):
-        (tmp_path / "dev" / name).touch()
-    for number in range(8):
-        pci(tmp_path, f"0000:0{number}:00.0", "0x19e5", "0x120000")
-    found = npu_traces(tmp_path)
-    assert [Path(each).name for each in found[:3]] == ["davinci_manager", "davinci0", "davinci1"]
-    assert found[3] == "PCI device 0000:00:00.0"
-    assert len(found) == 6, "a few of each are enough"
-
-
-def test_a_live_dry_run_is_refused_beside_real_npus(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "npu_traces", lambda: ("/dev/davinci0",))
-    with pytest.raises(SettingsError, match="real NPUs: /dev/davinci0") as caught:
-        run._check_pretending(LIVE)
-    assert "mock.on_real_node=publish" in caught.value.hint
+DRY = MockSettings(socket="/tmp/mock/socket")
 
 
 @pytest.mark.parametrize(
-    "settings",
+    ("ipmi", "mock", "text"),
     [
-        replace(LIVE, publish=PublishSettings(target="kubernetes", mode="shadow")),
-        replace(LIVE, publish=PublishSettings(target="directory", directory="out")),
-        replace(LIVE, mock=MockSettings(on_real_node="publish")),
+        (IpmiSettings(), MockSettings(), "/dev/ipmi0"),
+        (IpmiSettings(), DRY, "the pretended BMC"),
+        (IpmiSettings(transport="lan", address="bmc-{node}.lab"), DRY, "LAN, bmc-worker-1.lab, port 623"),
+        (IpmiSettings(transport="lan"), MockSettings(), "LAN, the address of the Secret, port 623"),
     ],
 )
-def test_what_harms_nobody_or_is_said_in_words_is_allowed(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "npu_traces", lambda: ("/dev/davinci0",))
-    run._check_pretending(settings)
+def test_the_way_to_the_bmc_in_words(ipmi: IpmiSettings, mock: MockSettings, text: str) -> None:
+    assert transport_text(Settings(node=NodeSettings("worker-1"), ipmi=ipmi, mock=mock)) == text
 
 
-def test_without_real_npus_everything_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "npu_traces", lambda: ())
-    run._check_pretending(LIVE)
+def test_a_dry_run_reads_the_files_of_the_pretended_node_unless_others_are_named() -> None:
+    assert storage_settings(Settings(mock=DRY)).proc == str(proc_of(DRY.socket))
+    named = StorageSettings(proc="/host/proc")
+    assert storage_settings(Settings(mock=DRY, storage=named)) == named
+    assert storage_settings(Settings()).proc == "/proc"
+
+
+def test_only_root_is_believed_but_for_a_dry_run() -> None:
+    assert trusted_uids(Settings()) == {0}
+    assert trusted_uids(Settings(mock=DRY)) == {0, os.getuid()}
+
+
+@pytest.mark.parametrize(("deadline_s", "limit_s"), [(10.0, 120.0), (60.0, 240.0)])
+def test_a_question_hangs_when_its_commands_cannot_take_so_long(deadline_s: float, limit_s: float) -> None:
+    assert hang_s(Settings(ipmi=IpmiSettings(command_deadline_s=deadline_s))) == limit_s
+
+
+def test_the_mock_is_not_the_way_over_lan() -> None:
+    """Even in a dry run `lan` means the network: the demonstration asks a simulator so."""
+    text = transport_text(Settings(ipmi=IpmiSettings(transport="lan", address="127.0.0.1", port=9623), mock=DRY))
+    assert text == "LAN, 127.0.0.1, port 9623"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from nodeagent.core.errors import IpmiAccessError
-from nodeagent.drivers.ipmi_credentials import Credentials, read_credentials
+from nodeagent.drivers.ipmi_credentials import Credentials, read_address, read_credentials
 
 SECRET = "Hua-wei_12#$"
 
@@ -105,3 +105,21 @@ def test_the_files_of_a_mounted_secret_are_as_the_kubelet_makes_them(folder: Pat
     warnings: list[str] = []
     assert read_credentials(str(mount), warnings.append) == Credentials("monitor", SECRET)
     assert warnings == []
+
+
+class TestAddress:
+    @pytest.mark.parametrize("text", ["bmc-7.example.com\n", "192.0.2.7", " fd00::7 \n"])
+    def test_it_may_stand_beside_the_credentials(self, folder: Path, text: str) -> None:
+        (folder / "address").write_text(text)
+        assert read_address(str(folder)) == text.strip()
+
+    @pytest.mark.parametrize("content", [b"", b" \n", b"a b", b"bmc\x00", b"\xff\xfe", b"x" * 254])
+    def test_what_is_no_address(self, folder: Path, content: bytes) -> None:
+        (folder / "address").write_bytes(content)
+        with pytest.raises(IpmiAccessError, match="address"):
+            read_address(str(folder))
+
+    def test_no_file_and_no_setting(self, folder: Path) -> None:
+        with pytest.raises(IpmiAccessError, match="No such file") as found:
+            read_address(str(folder))
+        assert "ipmi.address" in found.value.hint

@@ -14,6 +14,8 @@ from rig import Running, cpu_s, running, scrape, scraped_port, show_memory, wait
 REST_S = 60
 SETTLE_S = 4.0
 """Until everything that a new daemon does once is done: its switches are known, its board and storage clients read."""
+TOLD_S = 15.0
+"""Until faults of the board and of storage clients are seen and told."""
 ALARMS = ("0000001D", 1), ("0000002B", 1), ("2C000031", 255), ("FFFFFF01", 1)
 """Code and number of the device. The last is in no table."""
 LEVELS = {
@@ -26,9 +28,9 @@ EVERYTHING = {
     "storage.dpc": "on",
     "storage.dtfs": "on",
     "public_faults.delivery": "configmap",
-    "ipmi.poll_period_s": "1",
+    "ipmi.poll_period_s": "10",
 }
-"""Every source of node faults. The board is asked each second, so that nobody waits a minute."""
+"""Every source of node faults. The board is asked each 10 s, so that nobody waits a minute."""
 
 
 def footprint() -> None:
@@ -55,11 +57,11 @@ def show_sick_memory(it: Running, port: str, title: str) -> None:
             control.raise_alarm(code, device_id=device)
         control.set_storage("dpc", "ok", "process")
         control.set_storage("dtfs", "link")
-    _show(it, port, title)
+    _show(it, port, title, TOLD_S)
 
 
-def _show(it: Running, port: str, title: str) -> None:
-    time.sleep(SETTLE_S)
+def _show(it: Running, port: str, title: str, after_s: float = SETTLE_S) -> None:
+    time.sleep(after_s)
     scrape(port)
     show_memory(title, it.processes())
 

@@ -22,12 +22,21 @@ from nodeagent.daemon.build import (
     site_documents,
 )
 from nodeagent.daemon.oneshot import Look, look
+from nodeagent.daemon.oneshot_node_faults import NodeFaultsLook, look_at_node_faults
 from nodeagent.daemon.selfcheck import cluster_checks, node_checks, settings_checks
 from nodeagent.daemon.selfcheck.check import Check, fail, failed, skipped, warn
 from nodeagent.daemon.selfcheck.cluster_checks import ServerSaid
 from nodeagent.daemon.selfcheck.cluster_facts import ask_server, denied_of, read_object
 from nodeagent.daemon.selfcheck.node_checks import DaemonFound, LibraryFound
 from nodeagent.daemon.selfcheck.node_facts import device_files, running_daemon, try_folder, versions
+from nodeagent.daemon.selfcheck.node_fault_checks import (
+    BOARD,
+    PUBLIC_FAULTS,
+    STORAGE,
+    check_board,
+    check_public_faults,
+    check_storage,
+)
 from nodeagent.daemon.selfcheck.rights import NAME as RIGHTS
 from nodeagent.daemon.selfcheck.rights import Right, check_rights, needed_rights
 from nodeagent.daemon.selfcheck.settings_checks import Judged
@@ -91,6 +100,9 @@ class Doctor:
             Examination(node.LIBRARY, "driver library", self._library),
             Examination(node.CHIPS, "chips", self._chips),
             Examination(node.SWITCH_LIBRARY, "switch library", self._switch_library),
+            Examination(BOARD, "BMC of the board", self._board),
+            Examination(STORAGE, "storage clients", lambda: check_storage(self._node_faults)),
+            Examination(PUBLIC_FAULTS, "way to ClusterD", self._public_faults),
             Examination(node.DAEMON, "daemon", lambda: node.check_daemon(self._daemon)),
             Examination(node.STATE_FOLDER, "state folder", self._state_folder),
             Examination(node.TARGET_FOLDER, "target folder", self._target_folder),
@@ -298,6 +310,29 @@ class Doctor:
             return node_checks.check_switch_library(error, self._pretended)
         found = LibraryFound(path, not (own.library and driver.trust_library))
         return node_checks.check_switch_library(found, self._pretended)
+
+    @cached_property
+    def _node_faults(self) -> NodeFaultsLook | NodeAgentError:
+        try:
+            return look_at_node_faults(self._settings)
+        except NodeAgentError as error:
+            return error
+
+    def _board(self) -> Check:
+        return check_board(self._node_faults, self._settings.ipmi.transport)
+
+    def _public_faults(self) -> Check:
+        own, problem = self._settings.public_faults, None
+        if own.delivery == "grpc":
+            from nodeagent.publish.courier_grpc import GrpcCourier
+
+            try:
+                GrpcCourier(own)
+            except NodeAgentError as error:
+                problem = error
+        found = self._node_faults
+        watched = [] if isinstance(found, NodeAgentError) else [c["name"] for c in found.storage if c["watched"]]
+        return check_public_faults(own, problem, watched)
 
     def _state_folder(self) -> Check:
         path = self._settings.daemon.state_dir
