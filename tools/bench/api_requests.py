@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from control_plane import ControlPlane, control_plane
+from footprint import EVERYTHING, show_sick_memory
 from rig import NODE, cpu_s, running, scrape, scraped_port, show_memory
 
 from nodeagent.cluster.watch import WATCH_S
@@ -73,7 +74,7 @@ def _rest(plane: ControlPlane, folder: Path) -> tuple[float, float]:
     """Let a daemon with everything switched on rest on a node without a fault; Unix seconds of the window's ends."""
     port = scraped_port()
     settings = {**plane.settings(folder), "publish.refresh_period_s": str(REFRESH_S), "http.port": port}
-    settings["node_object.conditions"] = "true"
+    settings |= {**EVERYTHING, "node_object.conditions": "true"}
     node = folder / "node.yaml"
     node.write_text(_NODE_TEXT)
     with running(folder, node=str(node), **settings) as it:
@@ -85,6 +86,7 @@ def _rest(plane: ControlPlane, folder: Path) -> tuple[float, float]:
         time.sleep(WINDOW_S)
         ended, spent_s = time.time(), cpu_s(it.processes()) - used_s
         show_memory("memory, real API server     ", it.processes())
+        show_sick_memory(it, port, "memory, with node faults    ")
     percent = spent_s / (ended - began) * 100
     print(f"CPU at rest, real API server {percent:.2f} % of one core over {WINDOW_S} s   (target 1 %)")
     return began, ended

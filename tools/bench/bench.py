@@ -1,13 +1,12 @@
 """`make bench`: figures, not tests. Targets are those of docs/benchmarks.md; nothing fails when one is missed.
 
-Usage: bench.py [latency] [api-latency] [api-requests] [step] [storm] [switch-latency] [switch-storm] [start]
-[footprint] [kills]; without words all of them, about nine minutes. The two of the API server need a
-control plane (docs/testing.md) and are left out without.
+Usage: bench.py [latency] [api-latency] [api-requests] [step] [storm] [switch-latency] [switch-storm]
+[board-latency] [start] [footprint] [kills]; without words all of them, about eleven minutes. The two of the API server
+need a control plane (docs/testing.md) and are left out without.
 """
 
 import random
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -15,7 +14,9 @@ from pathlib import Path
 
 from api_latency import api_latency
 from api_requests import api_requests
-from rig import Inotify, cpu_s, last_words, p99, running, scrape, scraped_port, show_memory, wait_for_file
+from board import board_latency
+from footprint import footprint
+from rig import Inotify, last_words, p99, running, wait_for_file
 from switches import switch_latency, switch_storm
 
 from nodeagent.core.instant import Instant
@@ -27,7 +28,6 @@ from nodeagent.policy.state import NodeState
 from nodeagent.sources.config_documents import shipped
 
 SAMPLES = 500
-REST_S = 60
 KILLED_RUNS = 1000
 STORM_RATE, STORM_S = 1000, 10
 CODE = "80F78006"
@@ -128,42 +128,6 @@ def start() -> None:
     )
 
 
-def footprint() -> None:
-    """Memory of all our processes (16 chips) and CPU at rest, publishing to files and to an API server."""
-    port = scraped_port()
-    with tempfile.TemporaryDirectory() as name, running(Path(name), node="a3", **{"http.port": port}) as it:
-        wait_for_file(it.object_file)
-        time.sleep(2)
-        scrape(port)
-        show_memory("memory, target directory    ", it.processes())
-        used = cpu_s(it.processes())
-        time.sleep(REST_S)
-        spent = cpu_s(it.processes()) - used
-        print(f"CPU at rest                  {spent / REST_S * 100:.2f} % of one core over {REST_S} s   (target 1 %)")
-    with tempfile.TemporaryDirectory() as name:
-        _footprint_kubernetes(Path(name))
-
-
-def _footprint_kubernetes(folder: Path) -> None:
-    """The same with the Kubernetes transport loaded, against a stand-in server in a process of its own."""
-    server = subprocess.Popen(
-        [sys.executable, str(Path(__file__).parent / "api_stand_in.py"), str(folder)],
-        stdout=subprocess.PIPE,
-    )
-    try:
-        assert server.stdout is not None
-        server.stdout.readline()
-        port = scraped_port()
-        target = {"publish.target": "kubernetes", "publish.kubeconfig": str(folder / "kubeconfig"), "http.port": port}
-        with running(folder, node="a3", **target) as it:
-            time.sleep(4)
-            scrape(port)
-            show_memory("memory, target kubernetes   ", it.processes())
-    finally:
-        server.terminate()
-        server.wait(10)
-
-
 def kills() -> None:
     """The story of five outages, isolation and lift, killed at random points: how many runs end the same."""
     sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
@@ -186,6 +150,7 @@ ALL = {
     "storm": storm,
     "switch-latency": switch_latency,
     "switch-storm": switch_storm,
+    "board-latency": board_latency,
     "start": start,
     "footprint": footprint,
     "kills": kills,
