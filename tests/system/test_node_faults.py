@@ -15,7 +15,7 @@ from nodeagent.mock.client import MockControl
 from nodeagent.mock.launch import MockServer
 from nodeagent.render.node_info_contract import judge_node_info
 
-CPU, SYSTEM, UNLISTED = "0000001D", "2C000031", "29000017"
+CPU, SYSTEM, MILD, UNLISTED = "0000001D", "2C000031", "03000009", "29000017"
 QUICK: dict[str, object] = {
     "ipmi__poll_period_s": 0.2,
     "ipmi__report_interval_s": 0.1,
@@ -45,6 +45,13 @@ class Board:
         assert judge_node_info(obj) == ""
         found: dict[str, Any] = json.loads(obj["data"]["NodeInfo"])["NodeInfo"]
         return found
+
+    def check_code(self) -> str | None:
+        """Of the object as it is now; None without one."""
+        try:
+            return str(json.loads(yaml.safe_load(self.file.read_text())["data"]["NodeInfo"])["CheckCode"])
+        except FileNotFoundError:
+            return None
 
     def status(self) -> str | None:
         inner = self.inner()
@@ -127,6 +134,32 @@ class TestBoard:
         assert (text.returncode, text.stderr) == (0, "")
         assert "board: 1 alarm, node Healthy, 1 in no table" in text.stdout
         assert "left out: 1 alarm in no table of node faults" in board.ask("why", "node").stdout
+
+    def test_t1_on_a_healthy_node_an_object_of_an_earlier_run_goes(
+        self, run: Callable[..., Board], control: MockControl
+    ) -> None:
+        board = run()
+        control.raise_alarm(CPU, device_id=1)
+        board.wait_status("PreSeparate")
+        board.daemon.kill()
+        control.clear_alarm(CPU)
+        assert board.status() == "PreSeparate"
+        board.daemon.start()
+        board.wait_status(None)
+        assert "Recovery board" not in board.daemon.words(), "nobody of this run saw it end"
+
+    def test_t6_t7_a_mild_list_is_published_and_order_does_not_count(
+        self, run: Callable[..., Board], control: MockControl
+    ) -> None:
+        control.raise_alarm(MILD, device_id=2)
+        board = run()
+        board.wait_status("Healthy")
+        assert board.check_code() == "6c03d36d1a3e9f2cf26ac4f3c01aaeb117f7e184e443390636259f73916b6d82"
+        control.raise_alarm("0000001F", device_id=1)
+        control.raise_alarm(CPU, device_id=1)
+        control.clear_alarm(MILD)
+        # The sheet's value for the same two codes in the other order, one of them twice.
+        wait_until(lambda: board.check_code() == "0d096284c17add099236f000344923fc63c5ac72acb1c63544e9de9b170cb74c")
 
     def test_t8_new_levels_count_for_the_alarms_of_the_last_poll(
         self, run: Callable[..., Board], control: MockControl, tmp_path: Path
@@ -281,6 +314,18 @@ class TestStorage:
         wait_until(lambda: board.public("dpc").get("110001020") == "recover")
         assert "Occur storage client DPC" in board.daemon.words()
         assert "Recovery storage client DPC" in board.daemon.words()
+
+    def test_t19_one_fault_of_dtfs_goes_while_the_other_comes(
+        self, run: Callable[..., Board], control: MockControl
+    ) -> None:
+        control.set_storage("dtfs", "ok", "process")
+        board = run()
+        wait_until(lambda: board.public("dtfs").get("110001022") == "occur")
+        control.set_storage("dtfs", "ok", "link")
+        wait_until(lambda: board.public("dtfs") == {"110001022": "recover", "110001023": "occur"})
+        control.set_storage("dtfs", text="")
+        wait_until(lambda: "StorageStateUnreadable" in board.daemon.words())
+        assert board.public("dtfs") == {"110001022": "recover", "110001023": "occur"}, "an empty file says nothing"
 
     def test_t18_a_bad_file_keeps_what_was_known(self, run: Callable[..., Board], control: MockControl) -> None:
         control.set_storage("dpc", "process")

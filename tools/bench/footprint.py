@@ -14,6 +14,8 @@ from rig import Running, cpu_s, running, scrape, scraped_port, show_memory, wait
 REST_S = 60
 SETTLE_S = 4.0
 """Until everything that a new daemon does once is done: its switches are known, its board and storage clients read."""
+START_S = 15.0
+"""Until the self-check is done too, which is no part of a rest."""
 TOLD_S = 15.0
 """Until faults of the board and of storage clients are seen and told."""
 ALARMS = ("0000001D", 1), ("0000002B", 1), ("2C000031", 255), ("FFFFFF01", 1)
@@ -38,6 +40,7 @@ def footprint() -> None:
     with tempfile.TemporaryDirectory() as name, _daemon(Path(name)) as (it, port):
         wait_for_file(it.object_file)
         _show(it, port, "memory, target directory    ")
+        time.sleep(START_S)
         used = cpu_s(it.processes())
         time.sleep(REST_S)
         spent = cpu_s(it.processes()) - used
